@@ -1,0 +1,605 @@
+//! The loop: an agent proposes, gates decide, findings go back, until accepted or out of budget.
+//!
+//! Reads from top to bottom: [`run`], then [`Run::work`] (one turn of the loop a screen), then its steps.
+//! Never: a decision that a gate or the [`Controller`] should take.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::budget::{Limits, Meter, Spent};
+use crate::controller::{Controller, Move, PromptStrategy};
+use crate::directive::{Directive, DirectiveFacts};
+use crate::event::Event;
+use crate::outcome::{Limit, Outcome, Validation};
+use crate::proposal::{DiffStat, Proposal, Snapshot};
+use crate::ruling::{Accepted, Finding, Fingerprint, Rework, Ruling};
+use crate::task::Task;
+use crate::traits::{
+    Agent, Baseline, Clock, EventSink, Gate, GateBrief, GateContext, GateKind, NotStarted, PassContext, PassEnd,
+    PassOrder, PassReport, PassStart, Restored, Workspace, WorkspaceError,
+};
+use crate::units::{FindingId, PassNumber, TreeId};
+
+/// A gate that is void so many times in a row ends the run.
+const VOIDS_IN_A_ROW: u32 = 3;
+
+/// The pause before a void gate is asked again, times the number of voids so far.
+const VOID_PAUSE: Duration = Duration::from_secs(1);
+
+/// Everything that a run needs.
+pub struct RunSetup<'a> {
+    /// What was asked.
+    pub task: &'a Task,
+    /// What may be spent.
+    pub limits: &'a Limits,
+    /// True when the agent's conversation goes on with this task (a later line of a session).
+    pub continues: bool,
+    /// How the first message of the first pass is built.
+    pub strategy: PromptStrategy,
+    /// Who works.
+    pub agent: &'a mut dyn Agent,
+    /// Where.
+    pub workspace: &'a mut dyn Workspace,
+    /// Who decides; asked in the order of their kinds.
+    pub gates: &'a mut [Box<dyn Gate>],
+    /// The time since the start of the run.
+    pub clock: &'a dyn Clock,
+    /// Where events go.
+    pub events: &'a dyn EventSink,
+    /// Ends the run with [`Outcome::Aborted`].
+    pub cancel: &'a CancellationToken,
+    /// Counts tokens and money.
+    pub meter: &'a Meter,
+    /// The most that the findings of one ruling may take in a directive, in bytes.
+    pub finding_bytes: usize,
+}
+
+/// How a run ended and where everything is.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunReport {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The state at the start; `None` when the run was aborted before it was taken.
+    pub base: Option<Snapshot>,
+    /// The last proposal, if a pass was pinned.
+    pub proposal: Option<Proposal>,
+    /// The last ruling about a proposal, with its gate.
+    pub last_ruling: Option<(GateKind, Ruling)>,
+    /// What differs from the base.
+    pub stat: DiffStat,
+    /// What was used.
+    pub spent: Spent,
+    /// Passes that ran.
+    pub passes: u32,
+    /// Retries charged.
+    pub retries: u32,
+    /// Rounds charged.
+    pub rounds: u32,
+    /// True when the gates were asked after the budget was spent.
+    pub asked_after_budget: bool,
+}
+
+/// Runs a task until every gate has accepted, the budget is spent, or nothing more can be done.
+///
+/// # Errors
+/// [`NotStarted`] when nothing was done: the base cannot be taken or a gate can never answer here.
+pub async fn run(setup: RunSetup<'_>) -> Result<RunReport, NotStarted> {
+    let mut run = Run::new(setup);
+    let outcome = match run.prepare().await? {
+        Ready::Go => run.work().await,
+        Ready::Ends(outcome) => outcome,
+    };
+    Ok(run.finish(outcome).await)
+}
+
+/// Whether the first pass may begin.
+enum Ready {
+    Go,
+    Ends(Outcome),
+}
+
+/// The rulings of a proposal together.
+enum Verdict {
+    Accepted(Vec<Accepted>),
+    Unvalidated,
+    Rework { gate: GateKind, rework: Rework, unchanged: bool },
+    NeedsYou(String),
+    Aborted,
+}
+
+/// How the next pass begins.
+struct NextPass {
+    start: Start,
+    by: Option<Move>,
+}
+
+enum Start {
+    Task,
+    NextTask,
+    Continue(Directive),
+    Fresh(Directive),
+}
+
+struct Run<'a> {
+    setup: RunSetup<'a>,
+    briefs: Vec<GateBrief>,
+    controller: Controller,
+    base: Option<Snapshot>,
+    proposal: Option<Proposal>,
+    last_ruling: Option<(GateKind, Ruling)>,
+    /// The state that the last directive was about.
+    last_ruled: Option<Snapshot>,
+    /// Rework rulings by raw tree: the same state is never gated twice in a run.
+    ruled: HashMap<TreeId, (GateKind, Rework)>,
+    findings: Vec<(String, FindingId)>,
+    tried: Vec<String>,
+    passes: u32,
+    retries: u32,
+    rounds: u32,
+    nothing_changed: u32,
+    asked_after_budget: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(setup: RunSetup<'a>) -> Self {
+        setup.gates.sort_by_key(|gate| gate.brief().kind);
+        let briefs = setup.gates.iter().map(|gate| gate.brief()).collect();
+        Self {
+            briefs,
+            controller: Controller::new(setup.strategy),
+            base: None,
+            proposal: None,
+            last_ruling: None,
+            last_ruled: None,
+            ruled: HashMap::new(),
+            findings: Vec::new(),
+            tried: Vec::new(),
+            passes: 0,
+            retries: 0,
+            rounds: 0,
+            nothing_changed: 0,
+            asked_after_budget: false,
+            setup,
+        }
+    }
+
+    /// Takes the base and every gate's baseline.
+    async fn prepare(&mut self) -> Result<Ready, NotStarted> {
+        self.emit(Event::RunStarted {
+            task: self.setup.task.clone(),
+            gates: self.briefs.clone(),
+            limits: self.setup.limits.clone(),
+        });
+        let Some(base) = unless_cancelled(self.setup.cancel, self.setup.workspace.base()).await else {
+            return Ok(Ready::Ends(Outcome::Aborted));
+        };
+        let base = base.map_err(|error| NotStarted { message: error.message, hint: error.hint })?;
+        self.emit(Event::BaseTaken { base: base.clone() });
+        self.last_ruled = Some(base.clone());
+        self.base = Some(base.clone());
+
+        for index in 0..self.setup.gates.len() {
+            match self.baseline(index, &base).await? {
+                Ready::Go => {}
+                ends @ Ready::Ends(_) => return Ok(ends),
+            }
+        }
+        Ok(Ready::Go)
+    }
+
+    /// Asks one gate about the base. A red baseline is the ruling of the unchanged state.
+    async fn baseline(&mut self, index: usize, base: &Snapshot) -> Result<Ready, NotStarted> {
+        let gate = self.briefs[index].kind;
+        for voids in 1..=VOIDS_IN_A_ROW {
+            self.emit(Event::GateStarted { gate, pass: None });
+            let started = self.setup.clock.elapsed();
+            let context = gate_context(&self.setup, false);
+            let asked = self.setup.gates[index].baseline(base, &context);
+            let Some(baseline) = unless_cancelled(self.setup.cancel, asked).await else {
+                return Ok(Ready::Ends(Outcome::Aborted));
+            };
+            let Baseline::Ruled(ruling) = baseline? else { return Ok(Ready::Go) };
+            let millis = self.millis_since(started);
+            self.emit(Event::GateRuled { gate, pass: None, ruling: ruling.clone(), millis });
+            match ruling {
+                Ruling::Accepted(_) => return Ok(Ready::Go),
+                Ruling::Rework(rework) => {
+                    self.ruled.entry(base.raw.clone()).or_insert((gate, rework));
+                    return Ok(Ready::Go);
+                }
+                Ruling::Void(void) if void.may_change && voids < VOIDS_IN_A_ROW => {
+                    let pause = self.setup.clock.sleep(VOID_PAUSE * voids);
+                    if unless_cancelled(self.setup.cancel, pause).await.is_none() {
+                        return Ok(Ready::Ends(Outcome::Aborted));
+                    }
+                }
+                Ruling::Void(void) => return Ok(Ready::Ends(Outcome::NeedsYou { why: void.reason })),
+            }
+        }
+        Ok(Ready::Go)
+    }
+
+    /// The loop itself.
+    async fn work(&mut self) -> Outcome {
+        let start = if self.setup.continues { Start::NextTask } else { Start::Task };
+        let mut next = NextPass { start, by: None };
+        loop {
+            if let Some(limit) = self.exhausted() {
+                return Outcome::HitLimit { limit };
+            }
+            let report = self.pass(next).await;
+            let proposal = match self.pin().await {
+                Ok(proposal) => proposal,
+                Err(error) => return outcome_without_gates(&report.end).unwrap_or_else(|| needs_you_to_pin(&error)),
+            };
+            if let Some(outcome) = outcome_without_gates(&report.end) {
+                return outcome;
+            }
+            match self.verdict(&proposal, &report.end).await {
+                Verdict::Accepted(acceptances) => {
+                    return Outcome::Done { validation: Validation::Accepted { acceptances } };
+                }
+                Verdict::Unvalidated => {
+                    let done = Outcome::Done { validation: Validation::Unvalidated };
+                    return outcome_of_end(&report.end).unwrap_or(done);
+                }
+                Verdict::NeedsYou(why) => return Outcome::NeedsYou { why },
+                Verdict::Aborted => return Outcome::Aborted,
+                Verdict::Rework { gate, rework, unchanged } => {
+                    next = match self.send_back(gate, &rework, unchanged, &proposal, &report.end).await {
+                        Ok(next) => next,
+                        Err(outcome) => return outcome,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Lets the agent do one pass, which ends at the latest with the run's time.
+    async fn pass(&mut self, next: NextPass) -> PassReport {
+        self.passes += 1;
+        let number = PassNumber(self.passes);
+        let strategy = self.controller.strategy();
+        self.emit(Event::PassStarted { pass: number, by: next.by, strategy });
+        let before = self.setup.meter.spent().usage;
+
+        let start = match &next.start {
+            Start::Task => PassStart::Task,
+            Start::NextTask => PassStart::NextTask,
+            Start::Continue(directive) => PassStart::Continue { directive: directive.as_str() },
+            Start::Fresh(directive) => PassStart::Fresh { directive: directive.as_str() },
+        };
+        let order = PassOrder { number, start, strategy, task: self.setup.task, gates: &self.briefs };
+        let context = PassContext {
+            limits: self.setup.limits,
+            meter: self.setup.meter,
+            events: self.setup.events,
+            clock: self.setup.clock,
+        };
+        let time_left = self.setup.limits.time.map(|limit| limit.saturating_sub(self.setup.clock.elapsed()));
+        let clock = self.setup.clock;
+        let working = self.setup.agent.pass(order, &context);
+        let end_early = tokio::select! {
+            biased;
+            () = self.setup.cancel.cancelled() => PassEnd::Aborted,
+            () = sleep_if_some(clock, time_left) => PassEnd::HitLimit { limit: Limit::Time },
+            report = working => {
+                self.emit(Event::PassEnded { pass: number, report: report.clone() });
+                return report;
+            }
+        };
+        let after = self.setup.meter.spent().usage;
+        let report = PassReport {
+            end: end_early,
+            summary: String::new(),
+            steps: after.calls.saturating_sub(before.calls),
+            usage: after.minus(before),
+        };
+        self.emit(Event::PassEnded { pass: number, report: report.clone() });
+        report
+    }
+
+    /// Pins what the pass left behind. Not cancellable: an aborted run saves its work too.
+    async fn pin(&mut self) -> Result<Proposal, WorkspaceError> {
+        let pass = PassNumber(self.passes);
+        let snapshot = self.setup.workspace.pin(pass).await?;
+        let base = self.base.clone().unwrap_or_else(|| snapshot.clone());
+        let stat = self.setup.workspace.diff_stat(&base, &snapshot).await?;
+        let proposal = Proposal { pass, base, snapshot };
+        self.emit(Event::Pinned { proposal: proposal.clone(), stat });
+        self.proposal = Some(proposal.clone());
+        Ok(proposal)
+    }
+
+    /// Asks the gates about a proposal; the first ruling that is not accepted ends the asking.
+    async fn verdict(&mut self, proposal: &Proposal, end: &PassEnd) -> Verdict {
+        if self.setup.gates.is_empty() {
+            return Verdict::Unvalidated;
+        }
+        if let Some((gate, rework)) = self.ruled.get(&proposal.snapshot.raw).cloned() {
+            self.emit(Event::RulingStands { pass: proposal.pass });
+            return Verdict::Rework { gate, rework, unchanged: true };
+        }
+        if proposal.is_unchanged() {
+            return self.nothing_changed();
+        }
+        let spent = self.exhausted().is_some() || matches!(end, PassEnd::HitLimit { limit } if limit.ends_run());
+        if spent {
+            self.asked_after_budget = true;
+            let text = "The budget is spent; the check is asked once more.".to_owned();
+            self.emit(Event::Notice { text });
+        }
+        let mut acceptances = Vec::new();
+        for index in 0..self.setup.gates.len() {
+            let gate = self.briefs[index].kind;
+            if spent && gate.is_paid() {
+                return Verdict::NeedsYou(format!(
+                    "the budget was spent before the {} could be asked",
+                    self.briefs[index].name
+                ));
+            }
+            let Some(ruling) = self.ask(index, proposal, spent).await else { return Verdict::Aborted };
+            self.last_ruling = Some((gate, ruling.clone()));
+            match ruling {
+                Ruling::Accepted(accepted) => acceptances.push(accepted),
+                Ruling::Rework(mut rework) => {
+                    self.name_findings(&mut rework);
+                    self.last_ruling = Some((gate, Ruling::Rework(rework.clone())));
+                    self.ruled.insert(proposal.snapshot.raw.clone(), (gate, rework.clone()));
+                    return Verdict::Rework { gate, rework, unchanged: false };
+                }
+                Ruling::Void(void) => return Verdict::NeedsYou(void.reason),
+            }
+        }
+        Verdict::Accepted(acceptances)
+    }
+
+    /// Asks one gate, again while it is void and that may change. `None` when cancelled.
+    async fn ask(&mut self, index: usize, proposal: &Proposal, last_call: bool) -> Option<Ruling> {
+        let gate = self.briefs[index].kind;
+        let mut voids = 0;
+        loop {
+            self.emit(Event::GateStarted { gate, pass: Some(proposal.pass) });
+            let started = self.setup.clock.elapsed();
+            let context = gate_context(&self.setup, last_call);
+            let asked = self.setup.gates[index].examine(proposal, &context);
+            let ruling = unless_cancelled(self.setup.cancel, asked).await?;
+            let millis = self.millis_since(started);
+            self.emit(Event::GateRuled { gate, pass: Some(proposal.pass), ruling: ruling.clone(), millis });
+            let Ruling::Void(void) = &ruling else { return Some(ruling) };
+            voids += 1;
+            if !void.may_change || voids == VOIDS_IN_A_ROW || last_call {
+                return Some(ruling);
+            }
+            unless_cancelled(self.setup.cancel, self.setup.clock.sleep(VOID_PAUSE * voids)).await?;
+        }
+    }
+
+    /// Every gate accepts the base, and the proposal is the base: nothing was done, and that is never done.
+    fn nothing_changed(&mut self) -> Verdict {
+        self.nothing_changed += 1;
+        let gate = self.briefs[0].kind;
+        if self.nothing_changed > 1 || !self.may_send_back(gate) {
+            return Verdict::NeedsYou("the check passed before any work, and nothing was changed".to_owned());
+        }
+        let what = "Nothing changed: no file differs from the start, so nothing has been done yet. The check passed \
+                    before any work, so it cannot show that the task is done. Do the task.";
+        let mut rework = Rework {
+            findings: vec![Finding::new(what)],
+            fingerprint: Fingerprint("nothing changed".to_owned()),
+            evidence: None,
+        };
+        self.name_findings(&mut rework);
+        self.last_ruling = Some((gate, Ruling::Rework(rework.clone())));
+        Verdict::Rework { gate, rework, unchanged: true }
+    }
+
+    /// Charges the budget and turns a ruling of rework into the next pass, or into the outcome when there is none.
+    async fn send_back(
+        &mut self,
+        gate: GateKind,
+        rework: &Rework,
+        unchanged: bool,
+        proposal: &Proposal,
+        end: &PassEnd,
+    ) -> Result<NextPass, Outcome> {
+        if let PassEnd::HitLimit { limit } = end
+            && limit.ends_run()
+        {
+            return Err(Outcome::HitLimit { limit: *limit });
+        }
+        if let Some(limit) = self.exhausted() {
+            return Err(Outcome::HitLimit { limit });
+        }
+        if !self.may_send_back(gate) {
+            return Err(outcome_of_end(end).unwrap_or(Outcome::ValidationFailed));
+        }
+
+        let changed = self.changed_since_last(proposal).await;
+        self.tried.push(account_of_pass(proposal.pass, end, &changed));
+        let same_as_last = self.controller.is_same_failure(&rework.fingerprint);
+        let chosen = self.controller.choose(&rework.fingerprint, end);
+        let chosen = match chosen {
+            Move::Resample => self.resample().await?,
+            other => other,
+        };
+        self.charge(gate);
+        self.last_ruled = if chosen == Move::Resample { self.base.clone() } else { Some(proposal.snapshot.clone()) };
+
+        let tried: &[String] = if chosen == Move::Continue { &[] } else { &self.tried };
+        let directive = Directive::write(&DirectiveFacts {
+            gate,
+            rework,
+            same_as_last,
+            changed: &changed,
+            unchanged,
+            from_base: chosen == Move::Resample,
+            tried,
+        });
+        self.emit(Event::DirectiveSent {
+            directive: directive.as_str().to_owned(),
+            chosen,
+            retries: self.retries,
+            rounds: self.rounds,
+        });
+        let start = if chosen == Move::Continue { Start::Continue(directive) } else { Start::Fresh(directive) };
+        Ok(NextPass { start, by: Some(chosen) })
+    }
+
+    /// Goes back to the base; where somebody else's change is in the way the files stay and the move becomes fresh.
+    async fn resample(&mut self) -> Result<Move, Outcome> {
+        let Some(restored) = unless_cancelled(self.setup.cancel, self.setup.workspace.restore_base()).await else {
+            return Err(Outcome::Aborted);
+        };
+        let (chosen, text) = match restored {
+            Ok(Restored::Done { kept }) if kept.is_empty() => return Ok(Move::Resample),
+            Ok(Restored::Done { kept }) => (Move::Resample, format!("Kept, changed by somebody else: {}", join(&kept))),
+            Ok(Restored::InTheWay { paths }) => (
+                Move::Fresh,
+                format!("The files stay as they are: somebody else changed {} during the run.", join(&paths)),
+            ),
+            Err(error) => return Err(Outcome::NeedsYou { why: error.message }),
+        };
+        self.emit(Event::Notice { text });
+        Ok(chosen)
+    }
+
+    fn may_send_back(&self, gate: GateKind) -> bool {
+        if gate.is_paid() {
+            self.rounds < self.setup.limits.max_rounds
+        } else {
+            self.retries < self.setup.limits.max_retries
+        }
+    }
+
+    /// A directive is a charge. Retries start anew after a round, rounds never.
+    fn charge(&mut self, gate: GateKind) {
+        if gate.is_paid() {
+            self.rounds += 1;
+            self.retries = 0;
+        } else {
+            self.retries += 1;
+        }
+    }
+
+    /// Gives every finding a name that stays the same while the finding does.
+    fn name_findings(&mut self, rework: &mut Rework) {
+        for finding in &mut rework.findings {
+            let known = self.findings.iter().find(|(what, _)| *what == finding.what).map(|(_, id)| id.clone());
+            finding.id = Some(known.unwrap_or_else(|| {
+                let id = FindingId::new(format!("F{}", self.findings.len() + 1));
+                self.findings.push((finding.what.clone(), id.clone()));
+                id
+            }));
+        }
+    }
+
+    async fn changed_since_last(&mut self, proposal: &Proposal) -> Vec<String> {
+        let Some(last) = self.last_ruled.clone() else { return Vec::new() };
+        match self.setup.workspace.diff_stat(&last, &proposal.snapshot).await {
+            Ok(stat) => stat.files.into_iter().map(|file| file.path).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn exhausted(&self) -> Option<Limit> {
+        self.setup.meter.exhausted(self.setup.limits, self.setup.clock.elapsed())
+    }
+
+    async fn finish(self, outcome: Outcome) -> RunReport {
+        let stat = match (&self.base, &self.proposal) {
+            (Some(base), Some(proposal)) => {
+                self.setup.workspace.diff_stat(base, &proposal.snapshot).await.unwrap_or_default()
+            }
+            _ => DiffStat::default(),
+        };
+        let spent = self.setup.meter.spent();
+        self.emit(Event::RunEnded { outcome: outcome.clone(), spent, stat: stat.clone() });
+        RunReport {
+            outcome,
+            base: self.base,
+            proposal: self.proposal,
+            last_ruling: self.last_ruling,
+            stat,
+            spent,
+            passes: self.passes,
+            retries: self.retries,
+            rounds: self.rounds,
+            asked_after_budget: self.asked_after_budget,
+        }
+    }
+
+    fn emit(&self, event: Event) {
+        self.setup.events.emit(event);
+    }
+
+    fn millis_since(&self, started: Duration) -> u64 {
+        u64::try_from(self.setup.clock.elapsed().saturating_sub(started).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+fn gate_context<'a>(setup: &RunSetup<'a>, last_call: bool) -> GateContext<'a> {
+    GateContext { events: setup.events, clock: setup.clock, finding_bytes: setup.finding_bytes, last_call }
+}
+
+/// Runs a future until it is ready (`Some`) or the run is cancelled (`None`).
+async fn unless_cancelled<T>(cancel: &CancellationToken, future: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        value = future => Some(value),
+    }
+}
+
+async fn sleep_if_some(clock: &dyn Clock, duration: Option<Duration>) {
+    match duration {
+        Some(duration) => clock.sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends that skip the gates: a refusal by the safety policy, a dead model, an abort.
+fn outcome_without_gates(end: &PassEnd) -> Option<Outcome> {
+    match end {
+        PassEnd::Aborted => Some(Outcome::Aborted),
+        PassEnd::Blocked { why } => Some(Outcome::Blocked { why: why.clone() }),
+        PassEnd::ModelUnavailable { why } => Some(Outcome::ModelUnavailable { why: why.clone() }),
+        PassEnd::Finished | PassEnd::Stuck { .. } | PassEnd::HitLimit { .. } => None,
+    }
+}
+
+/// The outcome that the end of the last pass stands for when the gates did not accept.
+fn outcome_of_end(end: &PassEnd) -> Option<Outcome> {
+    match end {
+        PassEnd::Finished => None,
+        PassEnd::Stuck { why } => Some(Outcome::Stuck { why: why.clone() }),
+        PassEnd::HitLimit { limit } => Some(Outcome::HitLimit { limit: *limit }),
+        other => outcome_without_gates(other),
+    }
+}
+
+fn needs_you_to_pin(error: &WorkspaceError) -> Outcome {
+    Outcome::NeedsYou { why: format!("the proposal could not be pinned: {}", error.message) }
+}
+
+fn account_of_pass(pass: PassNumber, end: &PassEnd, changed: &[String]) -> String {
+    let did = match changed.len() {
+        0 => "changed nothing".to_owned(),
+        1..=3 => format!("changed {}", changed.join(", ")),
+        many => format!("changed {} and {} more files", changed[0], many - 1),
+    };
+    let ended = match end {
+        PassEnd::Stuck { why } => format!(", then got stuck: {why}"),
+        PassEnd::HitLimit { limit } => format!(", then ran out of {limit}"),
+        _ => String::new(),
+    };
+    format!("attempt {pass} {did}{ended}; not accepted.")
+}
+
+fn join(paths: &[std::path::PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

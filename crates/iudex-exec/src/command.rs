@@ -1,0 +1,105 @@
+//! One command from start to end: spawn, read, limit, own every descendant.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::sandbox::Confinement;
+
+/// What to run and within which bounds.
+#[derive(Debug, Clone)]
+pub struct CommandSpec {
+    /// The script, run by `bash -o pipefail -c` with closed standard input.
+    pub script: String,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// The whole environment; nothing is inherited. See [`crate::child_environment`].
+    pub env: Vec<(OsString, OsString)>,
+    /// After this the command and all its descendants are killed.
+    pub time_limit: Duration,
+    /// How much output is kept.
+    pub output: OutputSpec,
+    /// What holds it.
+    pub confinement: Confinement,
+}
+
+/// How much of the output (both streams, in the order of arrival) is kept, and where.
+#[derive(Debug, Clone)]
+pub struct OutputSpec {
+    /// Bytes from the start that are kept in memory.
+    pub head: usize,
+    /// Bytes from the end that are kept in memory.
+    pub tail: usize,
+    /// A file for the output (first 8 and last 56 MiB); `None` keeps none. Created with mode 0600.
+    pub file: Option<PathBuf>,
+}
+
+/// A command that has ended. Nothing that it started is alive any more.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How it ended.
+    pub end: End,
+    /// From start to end.
+    pub duration: Duration,
+    /// What it printed.
+    pub output: Captured,
+    /// Processes that it left behind and that were killed (counted where that is possible).
+    pub left_behind: u32,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With this exit status.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// Killed at its time limit; what it printed until then is kept.
+    TimedOut,
+}
+
+/// What a command printed, bounded.
+#[derive(Debug, Clone)]
+pub struct Captured {
+    /// The first bytes.
+    pub head: Vec<u8>,
+    /// The last bytes that are not in `head`.
+    pub tail: Vec<u8>,
+    /// Bytes between the two that were not kept in memory.
+    pub omitted: u64,
+    /// Bytes in all.
+    pub total: u64,
+    /// SHA-256 over the whole stream, lower-case hexadecimal.
+    pub sha256: String,
+    /// The file with the output, when one could be written to the end.
+    pub file: Option<PathBuf>,
+    /// Why no complete file was kept, when one was asked for (`no space left on device`).
+    pub file_error: Option<String>,
+}
+
+impl Captured {
+    /// Head and tail as text, with a line that says how many bytes are missing in between.
+    pub fn text(&self) -> String {
+        todo!()
+    }
+}
+
+/// The command could not be started, and that is the machine's fault (no process, no memory, sandbox refused).
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct StartError {
+    /// What failed.
+    pub message: String,
+}
+
+/// Runs a command to its end. `on_line` gets each line of output for display (cut at 1,000 characters; under a flood
+/// lines are skipped, never delayed).
+///
+/// Dropping the future kills the command and all its descendants. So does the death of this process.
+///
+/// # Errors
+/// [`StartError`] only when the machine cannot start it; a missing program is an exit status of 127.
+pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Finished, StartError> {
+    let _ = (spec, on_line);
+    todo!()
+}

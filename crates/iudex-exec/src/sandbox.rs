@@ -1,0 +1,63 @@
+//! What holds a command: bubblewrap, else Landlock with seccomp, else nothing and only when the user said so.
+
+use std::path::PathBuf;
+
+/// The mechanism.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backend {
+    /// bubblewrap, at this path.
+    Bubblewrap {
+        /// The program.
+        program: PathBuf,
+    },
+    /// Landlock and seccomp, applied by the supervisor to itself before it starts the command.
+    Landlock,
+    /// Nothing: `--no-sandbox`.
+    None,
+}
+
+impl Backend {
+    /// The word for evidence and messages: `bubblewrap`, `landlock`, `none`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Bubblewrap { .. } => "bubblewrap",
+            Self::Landlock => "landlock",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What one command may touch.
+#[derive(Debug, Clone)]
+pub struct Confinement {
+    /// The mechanism.
+    pub backend: Backend,
+    /// Writable, at its own path.
+    pub work_dir: PathBuf,
+    /// Inside the work directory, readable only (`.git` of the repository and of nested ones).
+    pub read_only: Vec<PathBuf>,
+    /// Neither readable nor writable (the state and the configuration of iudex).
+    pub hidden: Vec<PathBuf>,
+    /// A directory of iudex that is mounted at `/tmp` (bubblewrap) or named by `TMPDIR` (Landlock).
+    pub private_tmp: PathBuf,
+    /// A persistent directory of iudex for caches; writable.
+    pub caches: PathBuf,
+    /// Whether a network beyond the command's own loopback is within reach.
+    pub network: bool,
+}
+
+/// No sandbox works here.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("no sandbox works on this machine: {reason}")]
+pub struct Unavailable {
+    /// What was tried and what it answered.
+    pub reason: String,
+}
+
+/// Finds the best mechanism that really works here, by trying it.
+///
+/// # Errors
+/// [`Unavailable`] when neither bubblewrap nor Landlock works.
+pub fn detect() -> Result<Backend, Unavailable> {
+    todo!()
+}

@@ -1,0 +1,7 @@
+//! Gates that decide about a proposal. In this slice: the check, a command that must pass.
+//!
+//! Never: loop logic; it rules about one proposal and knows of no other.
+
+mod check;
+
+pub use check::{CheckGate, CheckSettings};

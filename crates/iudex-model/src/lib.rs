@@ -1,0 +1,19 @@
+//! Chat models: the OpenAI-compatible wire, action formats, repair of what small models write, discovery, prices, and
+//! a scripted model.
+//!
+//! Never: tools. This crate knows their names and schemas, not what they do.
+
+mod action;
+mod chat;
+mod discover;
+mod openai;
+mod script;
+
+pub use action::{ActionFormat, ToolCall, ToolSpec, Trouble, Turn, instructions, read_turn, response_schema};
+pub use chat::{
+    AssistantCall, ChatModel, ChatRequest, Completion, Delta, Finish, Message, ModelError, ModelFacts, Price, Timeouts,
+    WireTool,
+};
+pub use discover::{Found, discover};
+pub use openai::{OpenAiModel, OpenAiSettings};
+pub use script::ScriptModel;

@@ -1,5 +1,6 @@
 //! What is read back.
 
+use iudex_core::{Outcome, Validation};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ pub struct RunRow {
     pub directory: String,
     /// The first line of the goal.
     pub goal: String,
-    /// The outcome's word with its validation (`done (checked in place only)`), or `running` / `killed`.
+    /// The outcome's word with its validation (`done (checked in place only)`), or `running`, `killed`, `not started`.
     pub outcome: String,
     /// The exit code, when it ended.
     pub exit_code: Option<i64>,
@@ -24,6 +25,10 @@ pub struct RunRow {
     pub model: String,
     /// Passes.
     pub passes: u32,
+    /// What the outcome must say beside its word, as it was given at the start; for `not started`, why.
+    pub note: Option<String>,
+    /// The session that it belongs to.
+    pub session: Option<String>,
 }
 
 /// What `iudex stats` shows. Everything is as recorded.
@@ -62,4 +67,13 @@ pub struct RecordedEvent {
     /// The event (`event` names its kind).
     #[serde(flatten)]
     pub event: Value,
+}
+
+/// True for a `done` behind which no command stands.
+pub(crate) fn no_check_ran(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Done { validation: Validation::Unvalidated } => true,
+        Outcome::Done { validation: Validation::Accepted { acceptances } } => acceptances.is_empty(),
+        _ => false,
+    }
 }

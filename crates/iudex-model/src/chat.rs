@@ -18,7 +18,7 @@ pub trait ChatModel {
     async fn complete(
         &self,
         request: &ChatRequest,
-        on_delta: &mut dyn FnMut(Delta<'_>),
+        on_delta: &mut dyn for<'delta> FnMut(Delta<'delta>),
     ) -> Result<Completion, ModelError>;
 }
 
@@ -52,6 +52,35 @@ pub struct ModelFacts {
     pub enforces_schema: bool,
     /// The price, when it is known. Local models are not priced: cost zero is known for them.
     pub price: Option<Price>,
+}
+
+impl ModelFacts {
+    /// What this use costs, as far as it is known: a given price counts everywhere, a local model without one costs
+    /// zero, and everything else is unknown (never zero).
+    pub fn cost(&self, usage: &Usage) -> Option<Usd> {
+        match self.price {
+            Some(price) => Some(price.of(usage)),
+            None if self.is_local => Some(Usd::default()),
+            None => None,
+        }
+    }
+}
+
+/// A careful estimate of the tokens of a text, for whoever has no count from the server.
+///
+/// Four bytes a token for letters and white space, two for punctuation and everything beyond ASCII, one and a third for
+/// digits (many small models take every digit as a token of its own), rounded up. It errs on the high side for prose and
+/// code.
+pub fn estimate_tokens(text: &str) -> u64 {
+    let twelfths: u64 = text
+        .bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' => 9,
+            b if b.is_ascii_alphabetic() || b.is_ascii_whitespace() => 3,
+            _ => 6,
+        })
+        .sum();
+    twelfths.div_ceil(12)
 }
 
 /// Price per million tokens.
@@ -157,6 +186,46 @@ pub struct Completion {
     pub usage: Usage,
     /// Times that the request was sent again.
     pub retries: u32,
+}
+
+impl ChatRequest {
+    /// A careful estimate of the prompt's tokens: every message with its frame, and the tools.
+    pub fn estimate_prompt(&self) -> u64 {
+        const FRAME: u64 = 4;
+        let messages: u64 = self.messages.iter().map(|message| FRAME + message.estimate()).sum();
+        let tools: u64 = self
+            .tools
+            .iter()
+            .map(|tool| {
+                FRAME
+                    + estimate_tokens(&tool.name)
+                    + estimate_tokens(&tool.description)
+                    + estimate_tokens(&tool.parameters.to_string())
+            })
+            .sum();
+        messages + tools
+    }
+}
+
+impl Message {
+    /// The text of the message; for the model's own message without its native calls.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::System { text } | Self::User { text } | Self::Assistant { text, .. } | Self::Tool { text, .. } => {
+                text
+            }
+        }
+    }
+
+    fn estimate(&self) -> u64 {
+        let calls: u64 = match self {
+            Self::Assistant { calls, .. } => {
+                calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments)).sum()
+            }
+            _ => 0,
+        };
+        estimate_tokens(self.text()) + calls
+    }
 }
 
 /// Why an answer ended.

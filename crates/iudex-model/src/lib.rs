@@ -7,13 +7,15 @@ mod action;
 mod chat;
 mod discover;
 mod openai;
+mod runaway;
 mod script;
 
 pub use action::{ActionFormat, ToolCall, ToolSpec, Trouble, Turn, instructions, read_turn, response_schema};
 pub use chat::{
     AssistantCall, ChatModel, ChatRequest, Completion, Delta, Finish, Message, ModelError, ModelFacts, Price, Timeouts,
-    WireTool,
+    WireTool, estimate_tokens,
 };
 pub use discover::{Found, discover};
 pub use openai::{OpenAiModel, OpenAiSettings};
+pub use runaway::{Runaway, RunawayDetector, runaway_in};
 pub use script::ScriptModel;

@@ -46,7 +46,7 @@ impl ChatModel for OpenAiModel {
     async fn complete(
         &self,
         request: &ChatRequest,
-        on_delta: &mut dyn FnMut(Delta<'_>),
+        on_delta: &mut dyn for<'delta> FnMut(Delta<'delta>),
     ) -> Result<Completion, ModelError> {
         let _ = (request, on_delta);
         todo!()

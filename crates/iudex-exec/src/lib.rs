@@ -9,5 +9,5 @@ mod sandbox;
 
 pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError, run};
 pub use environment::child_environment;
-pub use policy::{Decision, judge};
+pub use policy::{Decision, PolicyContext, judge};
 pub use sandbox::{Backend, Confinement, Unavailable, detect};

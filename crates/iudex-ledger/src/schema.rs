@@ -4,11 +4,11 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// The steps; version N is reached by the first N of them.
-const STEPS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
-
 /// The version that this program writes.
-pub(crate) const VERSION: i64 = STEPS.len() as i64;
+pub(crate) const VERSION: i64 = 2;
+
+/// The steps; version N is reached by the first N of them.
+const STEPS: [&str; VERSION as usize] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 
 /// The version of the file.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {

@@ -180,3 +180,6 @@ impl Ledger {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

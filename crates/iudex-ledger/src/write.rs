@@ -5,7 +5,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use iudex_core::{CheckEvidence, CommandEnd, Event, NotStarted, Ruling};
+use iudex_core::{CheckEvidence, CommandEnd, Event, NotStarted, Ruling, TreeId};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
@@ -234,7 +234,7 @@ impl EventRow<'_> {
                         proposal.pass.0,
                         proposal.snapshot.commit.as_str(),
                         proposal.snapshot.raw.as_str(),
-                        proposal.snapshot.git.as_ref().map(|tree| tree.as_str()),
+                        proposal.snapshot.git.as_ref().map(TreeId::as_str),
                         proposal.base.raw.as_str(),
                         self.text("stat")
                     ],

@@ -1,9 +1,27 @@
 //! The three action formats: how tools are offered to a model and how its calls are read back.
+//!
+//! A call is recognised wherever a model puts it, and never invented: nothing of a cut answer, nothing of an example in
+//! prose, nothing whose JSON can be read in two ways is a call. Never: what a tool does.
+
+mod arguments;
+mod extract;
+mod meaning;
+mod offer;
+mod repair;
+mod tags;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::chat::Completion;
+use crate::chat::{Completion, Finish};
+
+pub use offer::{instructions, response_schema};
+
+/// The name of the action that says "the work is finished". It is no tool: [`read_turn`] hands it out as a
+/// [`ToolCall`] with this name, in every format, with an optional `summary`; whoever runs the calls ends the pass on it.
+pub const DONE: &str = "done";
 
 /// How a model calls tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +51,7 @@ pub struct ToolSpec {
 pub struct ToolCall {
     /// The native id, when there is one.
     pub id: Option<String>,
-    /// The tool; always a known one.
+    /// The tool; always a known one, or [`DONE`].
     pub name: String,
     /// Arguments that fit its schema.
     pub arguments: Map<String, Value>,
@@ -82,20 +100,42 @@ pub enum Trouble {
     },
 }
 
-/// The lines of the system prompt that explain tools and format (`done` among them in the json format).
-pub fn instructions(format: ActionFormat, tools: &[ToolSpec]) -> String {
-    let _ = (format, tools);
-    todo!()
-}
-
-/// The schema of one action, for `response_format` (json format).
-pub fn response_schema(tools: &[ToolSpec]) -> Value {
-    let _ = tools;
-    todo!()
-}
-
 /// Reads an answer. Nothing of a cut answer is a call.
 pub fn read_turn(format: ActionFormat, completion: &Completion, tools: &[ToolSpec]) -> Turn {
-    let _ = (format, completion, tools);
-    todo!()
+    if completion.finish != Finish::Stop {
+        return Turn::troubled(completion.text.clone(), Trouble::Cut);
+    }
+    if !completion.calls.is_empty() {
+        return read_native(completion, tools);
+    }
+    match extract::read_text(&completion.text, format == ActionFormat::Json, tools) {
+        extract::Found::Nothing => Turn { text: completion.text.clone(), calls: Vec::new(), trouble: None },
+        extract::Found::Calls { text, calls } => Turn { text, calls, trouble: None },
+        extract::Found::Trouble(trouble) => Turn::troubled(completion.text.clone(), trouble),
+    }
+}
+
+impl Turn {
+    fn troubled(text: String, trouble: Trouble) -> Self {
+        Self { text, calls: Vec::new(), trouble: Some(trouble) }
+    }
+}
+
+/// Native calls: all of them or none, since a later one may rest on an earlier one.
+fn read_native(completion: &Completion, tools: &[ToolSpec]) -> Turn {
+    let mut calls: Vec<ToolCall> = Vec::new();
+    for (index, native) in completion.calls.iter().enumerate() {
+        // A server that sends a call again, id and all, means one call.
+        if completion.calls[..index].contains(native) {
+            continue;
+        }
+        match meaning::native_call(&native.name, &native.arguments, tools) {
+            Ok((name, arguments)) => {
+                let id = Some(native.id.clone()).filter(|id| !id.is_empty());
+                calls.push(ToolCall { id, name, arguments });
+            }
+            Err(trouble) => return Turn::troubled(completion.text.clone(), trouble),
+        }
+    }
+    Turn { text: completion.text.clone(), calls, trouble: None }
 }

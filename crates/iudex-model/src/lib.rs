@@ -10,7 +10,7 @@ mod openai;
 mod runaway;
 mod script;
 
-pub use action::{ActionFormat, ToolCall, ToolSpec, Trouble, Turn, instructions, read_turn, response_schema};
+pub use action::{ActionFormat, DONE, ToolCall, ToolSpec, Trouble, Turn, instructions, read_turn, response_schema};
 pub use chat::{
     AssistantCall, ChatModel, ChatRequest, Completion, Delta, Finish, Message, ModelError, ModelFacts, Price, Timeouts,
     WireTool, estimate_tokens,

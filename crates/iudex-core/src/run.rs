@@ -81,6 +81,8 @@ pub struct RunReport {
     pub rounds: u32,
     /// True when the gates were asked after the budget was spent.
     pub asked_after_budget: bool,
+    /// The agent's last message, as a claim for people to read; it decided nothing.
+    pub claim: String,
 }
 
 /// Runs a task until every gate has accepted, the budget is spent, or nothing more can be done.
@@ -142,6 +144,7 @@ struct Run<'a> {
     rounds: u32,
     nothing_changed: u32,
     asked_after_budget: bool,
+    claim: String,
 }
 
 impl<'a> Run<'a> {
@@ -163,6 +166,7 @@ impl<'a> Run<'a> {
             rounds: 0,
             nothing_changed: 0,
             asked_after_budget: false,
+            claim: String::new(),
             setup,
         }
     }
@@ -232,6 +236,7 @@ impl<'a> Run<'a> {
                 return Outcome::HitLimit { limit };
             }
             let report = self.pass(next).await;
+            self.claim.clone_from(&report.summary);
             let proposal = match self.pin().await {
                 Ok(proposal) => proposal,
                 Err(error) => return outcome_without_gates(&report.end).unwrap_or_else(|| needs_you_to_pin(&error)),
@@ -530,6 +535,7 @@ impl<'a> Run<'a> {
             retries: self.retries,
             rounds: self.rounds,
             asked_after_budget: self.asked_after_budget,
+            claim: self.claim,
         }
     }
 

@@ -24,3 +24,19 @@ fn a_full_disk_is_an_error_with_a_hint_and_takes_no_number() {
     limit(pages + 10_000);
     assert_eq!(ledger.record("a", &large).unwrap().0, 1, "after space was made it goes on with the same number");
 }
+
+#[test]
+fn after_the_first_write_the_file_is_synced_as_always() {
+    let state = TempDir::new().unwrap();
+    let ledger = Ledger::open(state.path()).unwrap();
+    let setting =
+        |name: &str| -> i64 { ledger.connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap() };
+    let before = (setting("synchronous"), setting("wal_autocheckpoint"));
+    assert_eq!(before, (1, 1000));
+    let new = NewRun { run: "a".to_owned(), pid: 1, ..NewRun::default() };
+    ledger.begin(&new).unwrap();
+    assert_eq!((setting("synchronous"), setting("wal_autocheckpoint")), before);
+    ledger.begin(&new).unwrap_err();
+    assert_eq!((setting("synchronous"), setting("wal_autocheckpoint")), before);
+    assert_eq!((setting("foreign_keys"), setting("cache_size")), (1, -512));
+}

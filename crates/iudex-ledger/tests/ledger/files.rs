@@ -159,10 +159,10 @@ fn a_state_directory_that_cannot_be_made_is_an_error_with_its_path() {
 #[test]
 fn the_file_is_in_wal_mode_and_its_tables_refer_to_runs() {
     let (state, _ledger) = ledger();
-    let raw: Connection = raw(&state);
-    let mode: String = raw.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    let sqlite: Connection = raw(&state);
+    let mode: String = sqlite.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
     let keys: i64 =
-        raw.query_row("SELECT count(*) FROM pragma_foreign_key_list('events')", [], |row| row.get(0)).unwrap();
+        sqlite.query_row("SELECT count(*) FROM pragma_foreign_key_list('events')", [], |row| row.get(0)).unwrap();
     assert_eq!(keys, 1);
 }

@@ -1,4 +1,5 @@
 //! The ledger against real files and real processes.
+#![expect(clippy::unwrap_used, reason = "a test stops where something is missing")]
 
 mod events;
 mod files;

@@ -249,7 +249,7 @@ fn an_unknown_run_is_an_error_that_says_where_the_list_is() {
 fn new_readers_take_old_data_and_keep_what_they_do_not_know() {
     let (state, ledger) = ledger();
     ledger.begin(&new_run("a", "/w")).unwrap();
-    let raw = raw(&state);
+    let sqlite = raw(&state);
     let rulings = [
         r#"{"ruling":"accepted"}"#,
         r#"{"ruling":"rework","findings":[]}"#,
@@ -258,10 +258,10 @@ fn new_readers_take_old_data_and_keep_what_they_do_not_know() {
     ];
     for (seq, json) in rulings.iter().enumerate() {
         let seq = i64::try_from(seq).unwrap();
-        raw.execute("INSERT INTO rulings VALUES ('a', ?, 'tea_leaves', 1, 'rework', ?, 1)", (seq, json)).unwrap();
-        raw.execute("INSERT INTO events VALUES ('a', ?, '2026-01-01T00:00:00.000Z', ?)", (seq + 1, json)).unwrap();
+        sqlite.execute("INSERT INTO rulings VALUES ('a', ?, 'tea_leaves', 1, 'rework', ?, 1)", (seq, json)).unwrap();
+        sqlite.execute("INSERT INTO events VALUES ('a', ?, '2026-01-01T00:00:00.000Z', ?)", (seq + 1, json)).unwrap();
     }
-    raw.execute("UPDATE runs SET base = ?", [r#"{"raw":"r","git":null,"commit":"c","shape":"round"}"#]).unwrap();
+    sqlite.execute("UPDATE runs SET base = ?", [r#"{"raw":"r","git":null,"commit":"c","shape":"round"}"#]).unwrap();
 
     let stats = ledger.stats("a").unwrap();
     assert_eq!(stats.rulings.len(), 4);

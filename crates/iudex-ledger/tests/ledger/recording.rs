@@ -58,9 +58,9 @@ fn the_tables_hold_what_the_events_said() {
     let (state, ledger) = ledger();
     ledger.begin(&new_run("a", "/w")).unwrap();
     record_all(&ledger, "a", &whole_run());
-    let raw = raw(&state);
+    let sqlite = raw(&state);
     let text = |sql: &str| -> String {
-        let mut statement = raw.prepare(sql).unwrap();
+        let mut statement = sqlite.prepare(sql).unwrap();
         let columns = statement.column_count();
         let rows = statement
             .query_map([], |row| {
@@ -181,7 +181,7 @@ fn nothing_of_an_expired_run_is_left_in_any_table() {
     let (state, ledger) = ledger();
     run_of_age(&ledger, &state, "a", 90);
     ledger.expire(Retention { days: 30, newest: 0 }).unwrap();
-    let raw = raw(&state);
+    let sqlite = raw(&state);
     let tables: Vec<String> = raw
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
         .unwrap()
@@ -191,7 +191,7 @@ fn nothing_of_an_expired_run_is_left_in_any_table() {
         .collect();
     assert!(tables.len() >= 9, "{tables:?}");
     for table in tables {
-        let rows: i64 = raw.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+        let rows: i64 = sqlite.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 0, "{table}");
     }
 }

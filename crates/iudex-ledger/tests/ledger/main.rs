@@ -1,5 +1,6 @@
 //! The ledger against real files and real processes.
 #![expect(clippy::unwrap_used, reason = "a test stops where something is missing")]
+#![expect(clippy::similar_names, reason = "`state` and `stats` are the words")]
 
 mod events;
 mod files;

@@ -182,7 +182,7 @@ fn nothing_of_an_expired_run_is_left_in_any_table() {
     run_of_age(&ledger, &state, "a", 90);
     ledger.expire(Retention { days: 30, newest: 0 }).unwrap();
     let sqlite = raw(&state);
-    let tables: Vec<String> = raw
+    let tables: Vec<String> = sqlite
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
         .unwrap()
         .query_map([], |row| row.get(0))

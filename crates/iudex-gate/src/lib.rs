@@ -3,5 +3,12 @@
 //! Never: loop logic; it rules about one proposal and knows of no other.
 
 mod check;
+mod clean;
+mod excerpt;
+mod fingerprint;
+mod missing;
+mod runners;
+mod scan;
+mod words;
 
 pub use check::{CheckGate, CheckSettings};

@@ -1,0 +1,146 @@
+//! Reads an output once, line by line and in bounded memory: tests, failing cases, start and end, errors of the shell.
+//!
+//! Never: what follows from it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use iudex_core::TestCounts;
+use iudex_exec::Captured;
+
+use crate::clean::{Lines, shorten};
+use crate::runners::{self, Block, Cases, Runner};
+
+/// Lines of the start and of the end that are kept for outputs without a known failing part.
+const FIRST_LINES: usize = 40;
+const LAST_LINES: usize = 160;
+
+/// Errors of the shell that are kept.
+const MOST_SHELL_ERRORS: usize = 8;
+
+/// Bytes of the kept file that are read between two chances to be cancelled.
+const READ_AT_ONCE: usize = 256 * 1024;
+
+/// What one output says.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    /// Tests, summed over all summaries of all runners; `None` when no summary was recognised.
+    pub(crate) counts: Option<TestCounts>,
+    /// The failing cases.
+    pub(crate) cases: Cases,
+    /// Start and end.
+    pub(crate) edges: Block,
+    /// The last line that is not blank.
+    pub(crate) last_line: String,
+    /// What bash, `env` and `timeout` said about commands that they could not start, the last ones.
+    pub(crate) shell_errors: Vec<String>,
+    /// False when a part of the output could not be read.
+    pub(crate) complete: bool,
+}
+
+/// Reads a stream of bytes.
+pub(crate) struct Scanner {
+    lines: Lines,
+    reader: Reader,
+}
+
+struct Reader {
+    runners: Vec<Box<dyn Runner>>,
+    edges: Block,
+    last_line: String,
+    shell_errors: Vec<String>,
+}
+
+impl Scanner {
+    pub(crate) fn new() -> Self {
+        let reader = Reader {
+            runners: runners::all(),
+            edges: Block::new(FIRST_LINES, LAST_LINES),
+            last_line: String::new(),
+            shell_errors: Vec::new(),
+        };
+        Self { lines: Lines::default(), reader }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let Self { lines, reader } = self;
+        lines.push(bytes, &mut |line| reader.line(line));
+    }
+
+    /// The end of the output.
+    pub(crate) fn finish(mut self, complete: bool) -> Scan {
+        self.end_line();
+        let mut cases = Cases::default();
+        for runner in &mut self.reader.runners {
+            runner.finish();
+            cases.append(runner.cases());
+        }
+        Scan {
+            counts: runners::sum(self.reader.runners.iter().filter_map(|runner| runner.counts())),
+            cases,
+            edges: self.reader.edges,
+            last_line: self.reader.last_line,
+            shell_errors: self.reader.shell_errors,
+            complete,
+        }
+    }
+
+    fn end_line(&mut self) {
+        let Self { lines, reader } = self;
+        lines.finish(&mut |line| reader.line(line));
+    }
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) {
+        for runner in &mut self.runners {
+            runner.line(line);
+        }
+        self.edges.push(line);
+        if !line.trim().is_empty() {
+            self.last_line.clear();
+            self.last_line.push_str(&shorten(line.trim(), 300));
+        }
+        let from_shell = ["bash: line ", "bash: ", "env: ", "timeout: "].iter().any(|start| line.starts_with(start));
+        if from_shell {
+            if self.shell_errors.len() == MOST_SHELL_ERRORS {
+                self.shell_errors.remove(0);
+            }
+            self.shell_errors.push(shorten(line, 300));
+        }
+    }
+}
+
+/// Reads what a command printed: from memory, or from the kept file where memory does not hold all of it.
+pub(crate) async fn scan(output: &Captured) -> Scan {
+    if output.omitted > 0
+        && let Some(file) = &output.file
+        && let Some(scan) = scan_file(file, output.total).await
+    {
+        return scan;
+    }
+    let mut scanner = Scanner::new();
+    scanner.push(&output.head);
+    if output.omitted > 0 {
+        scanner.end_line();
+    }
+    scanner.push(&output.tail);
+    scanner.finish(output.omitted == 0)
+}
+
+/// `None` when the file cannot be read.
+async fn scan_file(path: &Path, total: u64) -> Option<Scan> {
+    let mut file = File::open(path).ok()?;
+    let complete = file.metadata().ok()?.len() >= total;
+    let mut scanner = Scanner::new();
+    let mut buffer = vec![0; READ_AT_ONCE];
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(scanner.finish(complete)),
+            read => scanner.push(&buffer[..read]),
+        }
+        tokio::task::yield_now().await;
+    }
+}

@@ -88,8 +88,11 @@ fn describe_changes(facts: &DirectiveFacts<'_>) -> String {
     if facts.from_base {
         return "The files are back as they were at the start; try another way.\n".to_owned();
     }
-    if facts.unchanged || facts.changed.is_empty() {
+    if facts.changed.is_empty() {
         return "No file has changed since then.\n".to_owned();
+    }
+    if facts.unchanged {
+        return "The files are again as they were in an earlier attempt that was not accepted.\n".to_owned();
     }
     let named = facts.changed.iter().take(MOST_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
     match facts.changed.len().saturating_sub(MOST_FILES) {

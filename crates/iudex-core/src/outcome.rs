@@ -111,6 +111,9 @@ impl Outcome {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Done { validation: Validation::Unvalidated } => "done (unvalidated)",
+            Self::Done { validation: Validation::Accepted { acceptances } } if acceptances.is_empty() => {
+                "done (unvalidated)"
+            }
             Self::Done { validation: Validation::Accepted { acceptances } } => {
                 let in_place = acceptances.iter().any(|accepted| accepted.evidence().place == Place::InPlace);
                 if in_place { "done (checked in place only)" } else { "done" }

@@ -20,6 +20,24 @@ pub enum Ruling {
 }
 
 /// A yes. It can be built only from evidence that proves it; there is no other constructor.
+///
+/// Neither by its field:
+/// ```compile_fail,E0451
+/// # fn claim(evidence: iudex_core::CheckEvidence) {
+/// let accepted = iudex_core::Accepted { evidence };
+/// # }
+/// ```
+/// nor by a default:
+/// ```compile_fail,E0277
+/// fn default<T: Default>() -> T {
+///     T::default()
+/// }
+/// let accepted: iudex_core::Accepted = default();
+/// ```
+/// nor from what was stored or sent:
+/// ```compile_fail,E0277
+/// let accepted: iudex_core::Accepted = serde_json::from_str("{}").unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Accepted {

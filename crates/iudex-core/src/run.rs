@@ -1,7 +1,11 @@
 //! The loop: an agent proposes, gates decide, findings go back, until accepted or out of budget.
 //!
-//! Reads from top to bottom: [`run`], then [`Run::work`] (one turn of the loop a screen), then its steps.
+//! Reads from top to bottom: [`run`], then [`Run::work`] (one turn of the loop a screen), then its steps; asking the
+//! gates is in `verdict`, sending findings back in `send_back`.
 //! Never: a decision that a gate or the [`Controller`] should take.
+
+mod send_back;
+mod verdict;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,15 +16,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::budget::{Limits, Meter, Spent};
 use crate::controller::{Controller, Move, PromptStrategy};
-use crate::directive::{Directive, DirectiveFacts};
+use crate::directive::Directive;
 use crate::event::Event;
 use crate::outcome::{Limit, Outcome, Validation};
 use crate::proposal::{DiffStat, Proposal, Snapshot};
-use crate::ruling::{Accepted, Finding, Fingerprint, Rework, Ruling};
+use crate::ruling::{Accepted, Rework, Ruling};
 use crate::task::Task;
 use crate::traits::{
     Agent, Baseline, Clock, EventSink, Gate, GateBrief, GateContext, GateKind, NotStarted, PassContext, PassEnd,
-    PassOrder, PassReport, PassStart, Restored, Workspace, WorkspaceError,
+    PassOrder, PassReport, PassStart, Workspace, WorkspaceError,
 };
 use crate::units::{FindingId, PassNumber, TreeId};
 
@@ -108,7 +112,14 @@ enum Ready {
 enum Verdict {
     Accepted(Vec<Accepted>),
     Unvalidated,
-    Rework { gate: GateKind, rework: Rework, unchanged: bool },
+    Rework {
+        gate: GateKind,
+        rework: Rework,
+        /// The state was ruled about before, or nothing was done at all.
+        unchanged: bool,
+    },
+    /// The budget was spent before a gate that costs could be asked.
+    HitLimit(Limit),
     NeedsYou(String),
     Aborted,
 }
@@ -142,6 +153,8 @@ struct Run<'a> {
     passes: u32,
     retries: u32,
     rounds: u32,
+    /// A gate accepted the base: it can only guard.
+    green_baseline: bool,
     nothing_changed: u32,
     asked_after_budget: bool,
     claim: String,
@@ -164,6 +177,7 @@ impl<'a> Run<'a> {
             passes: 0,
             retries: 0,
             rounds: 0,
+            green_baseline: false,
             nothing_changed: 0,
             asked_after_budget: false,
             claim: String::new(),
@@ -198,7 +212,8 @@ impl<'a> Run<'a> {
     /// Asks one gate about the base. A red baseline is the ruling of the unchanged state.
     async fn baseline(&mut self, index: usize, base: &Snapshot) -> Result<Ready, NotStarted> {
         let gate = self.briefs[index].kind;
-        for voids in 1..=VOIDS_IN_A_ROW {
+        let mut voids = 0;
+        loop {
             self.emit(Event::GateStarted { gate, pass: None });
             let started = self.setup.clock.elapsed();
             let context = gate_context(&self.setup, false);
@@ -206,44 +221,54 @@ impl<'a> Run<'a> {
             let Some(baseline) = unless_cancelled(self.setup.cancel, asked).await else {
                 return Ok(Ready::Ends(Outcome::Aborted));
             };
-            let Baseline::Ruled(ruling) = baseline? else { return Ok(Ready::Go) };
+            let Baseline::Ruled(mut ruling) = baseline? else { return Ok(Ready::Go) };
+            self.name_findings(&mut ruling);
             let millis = self.millis_since(started);
             self.emit(Event::GateRuled { gate, pass: None, ruling: ruling.clone(), millis });
             match ruling {
-                Ruling::Accepted(_) => return Ok(Ready::Go),
+                Ruling::Accepted(_) => {
+                    self.green_baseline = true;
+                    return Ok(Ready::Go);
+                }
                 Ruling::Rework(rework) => {
                     self.ruled.entry(base.raw.clone()).or_insert((gate, rework));
                     return Ok(Ready::Go);
                 }
-                Ruling::Void(void) if void.may_change && voids < VOIDS_IN_A_ROW => {
+                Ruling::Void(void) => {
+                    voids += 1;
+                    if !void.may_change || voids == VOIDS_IN_A_ROW {
+                        return Ok(Ready::Ends(Outcome::NeedsYou { why: void.reason }));
+                    }
                     let pause = self.setup.clock.sleep(VOID_PAUSE * voids);
                     if unless_cancelled(self.setup.cancel, pause).await.is_none() {
                         return Ok(Ready::Ends(Outcome::Aborted));
                     }
                 }
-                Ruling::Void(void) => return Ok(Ready::Ends(Outcome::NeedsYou { why: void.reason })),
             }
         }
-        Ok(Ready::Go)
     }
 
     /// The loop itself.
     async fn work(&mut self) -> Outcome {
         let start = if self.setup.continues { Start::NextTask } else { Start::Task };
         let mut next = NextPass { start, by: None };
+        if let Some(limit) = self.exhausted() {
+            return Outcome::HitLimit { limit };
+        }
         loop {
-            if let Some(limit) = self.exhausted() {
-                return Outcome::HitLimit { limit };
-            }
             let report = self.pass(next).await;
             self.claim.clone_from(&report.summary);
-            let proposal = match self.pin().await {
-                Ok(proposal) => proposal,
-                Err(error) => return outcome_without_gates(&report.end).unwrap_or_else(|| needs_you_to_pin(&error)),
-            };
+            let pinned = self.pin().await;
+            if self.setup.cancel.is_cancelled() {
+                return Outcome::Aborted;
+            }
             if let Some(outcome) = outcome_without_gates(&report.end) {
                 return outcome;
             }
+            let proposal = match pinned {
+                Ok(proposal) => proposal,
+                Err(error) => return needs_you_to_pin(&error),
+            };
             match self.verdict(&proposal, &report.end).await {
                 Verdict::Accepted(acceptances) => {
                     return Outcome::Done { validation: Validation::Accepted { acceptances } };
@@ -252,6 +277,7 @@ impl<'a> Run<'a> {
                     let done = Outcome::Done { validation: Validation::Unvalidated };
                     return outcome_of_end(&report.end).unwrap_or(done);
                 }
+                Verdict::HitLimit(limit) => return Outcome::HitLimit { limit },
                 Verdict::NeedsYou(why) => return Outcome::NeedsYou { why },
                 Verdict::Aborted => return Outcome::Aborted,
                 Verdict::Rework { gate, rework, unchanged } => {
@@ -313,202 +339,11 @@ impl<'a> Run<'a> {
         let pass = PassNumber(self.passes);
         let snapshot = self.setup.workspace.pin(pass).await?;
         let base = self.base.clone().unwrap_or_else(|| snapshot.clone());
-        let stat = self.setup.workspace.diff_stat(&base, &snapshot).await?;
         let proposal = Proposal { pass, base, snapshot };
-        self.emit(Event::Pinned { proposal: proposal.clone(), stat });
         self.proposal = Some(proposal.clone());
+        let stat = self.setup.workspace.diff_stat(&proposal.base, &proposal.snapshot).await?;
+        self.emit(Event::Pinned { proposal: proposal.clone(), stat });
         Ok(proposal)
-    }
-
-    /// Asks the gates about a proposal; the first ruling that is not accepted ends the asking.
-    async fn verdict(&mut self, proposal: &Proposal, end: &PassEnd) -> Verdict {
-        if self.setup.gates.is_empty() {
-            return Verdict::Unvalidated;
-        }
-        if let Some((gate, rework)) = self.ruled.get(&proposal.snapshot.raw).cloned() {
-            self.emit(Event::RulingStands { pass: proposal.pass });
-            return Verdict::Rework { gate, rework, unchanged: true };
-        }
-        if proposal.is_unchanged() {
-            return self.nothing_changed();
-        }
-        let spent = self.exhausted().is_some() || matches!(end, PassEnd::HitLimit { limit } if limit.ends_run());
-        if spent {
-            self.asked_after_budget = true;
-            let text = "The budget is spent; the check is asked once more.".to_owned();
-            self.emit(Event::Notice { text });
-        }
-        let mut acceptances = Vec::new();
-        for index in 0..self.setup.gates.len() {
-            let gate = self.briefs[index].kind;
-            if spent && gate.is_paid() {
-                return Verdict::NeedsYou(format!(
-                    "the budget was spent before the {} could be asked",
-                    self.briefs[index].name
-                ));
-            }
-            let Some(ruling) = self.ask(index, proposal, spent).await else { return Verdict::Aborted };
-            self.last_ruling = Some((gate, ruling.clone()));
-            match ruling {
-                Ruling::Accepted(accepted) => acceptances.push(accepted),
-                Ruling::Rework(mut rework) => {
-                    self.name_findings(&mut rework);
-                    self.last_ruling = Some((gate, Ruling::Rework(rework.clone())));
-                    self.ruled.insert(proposal.snapshot.raw.clone(), (gate, rework.clone()));
-                    return Verdict::Rework { gate, rework, unchanged: false };
-                }
-                Ruling::Void(void) => return Verdict::NeedsYou(void.reason),
-            }
-        }
-        Verdict::Accepted(acceptances)
-    }
-
-    /// Asks one gate, again while it is void and that may change. `None` when cancelled.
-    async fn ask(&mut self, index: usize, proposal: &Proposal, last_call: bool) -> Option<Ruling> {
-        let gate = self.briefs[index].kind;
-        let mut voids = 0;
-        loop {
-            self.emit(Event::GateStarted { gate, pass: Some(proposal.pass) });
-            let started = self.setup.clock.elapsed();
-            let context = gate_context(&self.setup, last_call);
-            let asked = self.setup.gates[index].examine(proposal, &context);
-            let ruling = unless_cancelled(self.setup.cancel, asked).await?;
-            let millis = self.millis_since(started);
-            self.emit(Event::GateRuled { gate, pass: Some(proposal.pass), ruling: ruling.clone(), millis });
-            let Ruling::Void(void) = &ruling else { return Some(ruling) };
-            voids += 1;
-            if !void.may_change || voids == VOIDS_IN_A_ROW || last_call {
-                return Some(ruling);
-            }
-            unless_cancelled(self.setup.cancel, self.setup.clock.sleep(VOID_PAUSE * voids)).await?;
-        }
-    }
-
-    /// Every gate accepts the base, and the proposal is the base: nothing was done, and that is never done.
-    fn nothing_changed(&mut self) -> Verdict {
-        self.nothing_changed += 1;
-        let gate = self.briefs[0].kind;
-        if self.nothing_changed > 1 || !self.may_send_back(gate) {
-            return Verdict::NeedsYou("the check passed before any work, and nothing was changed".to_owned());
-        }
-        let what = "Nothing changed: no file differs from the start, so nothing has been done yet. The check passed \
-                    before any work, so it cannot show that the task is done. Do the task.";
-        let mut rework = Rework {
-            findings: vec![Finding::new(what)],
-            fingerprint: Fingerprint("nothing changed".to_owned()),
-            evidence: None,
-        };
-        self.name_findings(&mut rework);
-        self.last_ruling = Some((gate, Ruling::Rework(rework.clone())));
-        Verdict::Rework { gate, rework, unchanged: true }
-    }
-
-    /// Charges the budget and turns a ruling of rework into the next pass, or into the outcome when there is none.
-    async fn send_back(
-        &mut self,
-        gate: GateKind,
-        rework: &Rework,
-        unchanged: bool,
-        proposal: &Proposal,
-        end: &PassEnd,
-    ) -> Result<NextPass, Outcome> {
-        if let PassEnd::HitLimit { limit } = end
-            && limit.ends_run()
-        {
-            return Err(Outcome::HitLimit { limit: *limit });
-        }
-        if let Some(limit) = self.exhausted() {
-            return Err(Outcome::HitLimit { limit });
-        }
-        if !self.may_send_back(gate) {
-            return Err(outcome_of_end(end).unwrap_or(Outcome::ValidationFailed));
-        }
-
-        let changed = self.changed_since_last(proposal).await;
-        self.tried.push(account_of_pass(proposal.pass, end, &changed));
-        let same_as_last = self.controller.is_same_failure(&rework.fingerprint);
-        let chosen = self.controller.choose(&rework.fingerprint, end);
-        let chosen = match chosen {
-            Move::Resample => self.resample().await?,
-            other => other,
-        };
-        self.charge(gate);
-        self.last_ruled = if chosen == Move::Resample { self.base.clone() } else { Some(proposal.snapshot.clone()) };
-
-        let tried: &[String] = if chosen == Move::Continue { &[] } else { &self.tried };
-        let directive = Directive::write(&DirectiveFacts {
-            gate,
-            rework,
-            same_as_last,
-            changed: &changed,
-            unchanged,
-            from_base: chosen == Move::Resample,
-            tried,
-        });
-        self.emit(Event::DirectiveSent {
-            directive: directive.as_str().to_owned(),
-            chosen,
-            retries: self.retries,
-            rounds: self.rounds,
-        });
-        let start = if chosen == Move::Continue { Start::Continue(directive) } else { Start::Fresh(directive) };
-        Ok(NextPass { start, by: Some(chosen) })
-    }
-
-    /// Goes back to the base; where somebody else's change is in the way the files stay and the move becomes fresh.
-    async fn resample(&mut self) -> Result<Move, Outcome> {
-        let Some(restored) = unless_cancelled(self.setup.cancel, self.setup.workspace.restore_base()).await else {
-            return Err(Outcome::Aborted);
-        };
-        let (chosen, text) = match restored {
-            Ok(Restored::Done { kept }) if kept.is_empty() => return Ok(Move::Resample),
-            Ok(Restored::Done { kept }) => (Move::Resample, format!("Kept, changed by somebody else: {}", join(&kept))),
-            Ok(Restored::InTheWay { paths }) => (
-                Move::Fresh,
-                format!("The files stay as they are: somebody else changed {} during the run.", join(&paths)),
-            ),
-            Err(error) => return Err(Outcome::NeedsYou { why: error.message }),
-        };
-        self.emit(Event::Notice { text });
-        Ok(chosen)
-    }
-
-    fn may_send_back(&self, gate: GateKind) -> bool {
-        if gate.is_paid() {
-            self.rounds < self.setup.limits.max_rounds
-        } else {
-            self.retries < self.setup.limits.max_retries
-        }
-    }
-
-    /// A directive is a charge. Retries start anew after a round, rounds never.
-    fn charge(&mut self, gate: GateKind) {
-        if gate.is_paid() {
-            self.rounds += 1;
-            self.retries = 0;
-        } else {
-            self.retries += 1;
-        }
-    }
-
-    /// Gives every finding a name that stays the same while the finding does.
-    fn name_findings(&mut self, rework: &mut Rework) {
-        for finding in &mut rework.findings {
-            let known = self.findings.iter().find(|(what, _)| *what == finding.what).map(|(_, id)| id.clone());
-            finding.id = Some(known.unwrap_or_else(|| {
-                let id = FindingId::new(format!("F{}", self.findings.len() + 1));
-                self.findings.push((finding.what.clone(), id.clone()));
-                id
-            }));
-        }
-    }
-
-    async fn changed_since_last(&mut self, proposal: &Proposal) -> Vec<String> {
-        let Some(last) = self.last_ruled.clone() else { return Vec::new() };
-        match self.setup.workspace.diff_stat(&last, &proposal.snapshot).await {
-            Ok(stat) => stat.files.into_iter().map(|file| file.path).collect(),
-            Err(_) => Vec::new(),
-        }
     }
 
     fn exhausted(&self) -> Option<Limit> {
@@ -590,22 +425,4 @@ fn outcome_of_end(end: &PassEnd) -> Option<Outcome> {
 
 fn needs_you_to_pin(error: &WorkspaceError) -> Outcome {
     Outcome::NeedsYou { why: format!("the proposal could not be pinned: {}", error.message) }
-}
-
-fn account_of_pass(pass: PassNumber, end: &PassEnd, changed: &[String]) -> String {
-    let did = match changed.len() {
-        0 => "changed nothing".to_owned(),
-        1..=3 => format!("changed {}", changed.join(", ")),
-        many => format!("changed {} and {} more files", changed[0], many - 1),
-    };
-    let ended = match end {
-        PassEnd::Stuck { why } => format!(", then got stuck: {why}"),
-        PassEnd::HitLimit { limit } => format!(", then ran out of {limit}"),
-        _ => String::new(),
-    };
-    format!("attempt {pass} {did}{ended}; not accepted.")
-}
-
-fn join(paths: &[std::path::PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -2,8 +2,16 @@
 //!
 //! Never: a byte of the user's index, HEAD, stash, hooks or configuration; a decision about what a snapshot is worth.
 
+mod error;
+mod git;
 mod lock;
+mod paths;
+mod place;
 mod snapshots;
+mod store;
+mod survey;
+mod writer;
 
+pub use error::{OpenError, SnapshotError};
 pub use lock::{Busy, RunLock};
-pub use snapshots::{ChangeKind, ChangedPath, OpenError, RestoreReport, SizeLimits, SnapshotError, Snapshots};
+pub use snapshots::{ChangeKind, ChangedPath, RestoreReport, SizeLimits, Snapshots};

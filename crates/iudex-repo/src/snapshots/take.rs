@@ -1,0 +1,115 @@
+//! Takes a snapshot: the raw tree and the tree as git would commit it side by side, then one commit that names them.
+//! Never: half a snapshot under a name.
+
+use std::path::Path;
+
+use iudex_core::{CommitId, Snapshot, TreeId};
+
+use super::{Snapshots, guard};
+use crate::error::SnapshotError;
+use crate::paths;
+use crate::store::Meta;
+use crate::survey::Survey;
+
+/// The label of the base.
+pub(super) const BASE: &str = "base";
+
+/// Names in one line of `not_covered`; more are counted.
+const MOST_NAMES: usize = 20;
+
+/// A tree and what is not in it, in words.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) tree: String,
+    pub(super) not_covered: Vec<String>,
+}
+
+impl Snapshots {
+    pub(super) fn record(&self, run: &str, label: &str) -> Result<Snapshot, SnapshotError> {
+        let is_base = label == BASE;
+        self.prepare()?;
+        if is_base {
+            self.write_exclude(&[])?;
+        }
+        let survey = self.survey();
+        let (raw, ignored, git) = std::thread::scope(|scope| {
+            let git = self.repository.as_ref().map(|repository| scope.spawn(|| self.git_tree(repository, is_base)));
+            let tracked = is_base.then(|| scope.spawn(|| self.tracked_paths(&survey)));
+            let raw = self.raw_tree(run, &survey, tracked);
+            let git = git.map(|handle| join(handle.join()));
+            raw.map(|(raw, ignored)| (raw, ignored, git))
+        })?;
+
+        let mut not_covered = named_special(&survey);
+        not_covered.extend(raw.not_covered);
+        not_covered.extend(ignored.not_covered);
+        let git_tree = git.and_then(|taken| {
+            not_covered.extend(taken.not_covered);
+            (!taken.tree.is_empty()).then_some(taken.tree)
+        });
+        let meta = Meta {
+            prefix: paths::encode(&self.prefix),
+            git: git_tree,
+            ignored: ignored.tree,
+            private_modes: ignored.private_modes,
+            ignored_places: ignored.places,
+            nested: self.repositories(&survey),
+            empty: survey.empty.iter().map(|path| paths::encode(path)).collect(),
+        };
+        self.commit(run, label, raw.tree, meta, not_covered)
+    }
+
+    /// Directories with a `.git`; the top is the empty path.
+    fn repositories(&self, survey: &Survey) -> Vec<String> {
+        let top = self.root.join(".git").symlink_metadata().is_ok().then(String::new);
+        top.into_iter().chain(survey.nested.iter().map(|path| paths::encode(path))).collect()
+    }
+
+    fn commit(
+        &self,
+        run: &str,
+        label: &str,
+        raw: String,
+        meta: Meta,
+        not_covered: Vec<String>,
+    ) -> Result<Snapshot, SnapshotError> {
+        let message = meta.to_message()?;
+        let commit = self.private().line(&["commit-tree", &raw, "-F", "-"], Some(message.as_bytes()))?;
+        if let Some(ignored) = &meta.ignored {
+            self.store.keep(run, &format!("{label}-ignored"), ignored)?;
+        }
+        if let Some(git) = &meta.git {
+            self.store.keep(run, &format!("{label}-git"), git)?;
+        }
+        self.store.keep(run, label, &commit)?;
+        let commit = CommitId::new(commit);
+        let git = meta.git.clone().map(TreeId::new);
+        guard(&self.metas).insert(commit.clone(), meta);
+        Ok(Snapshot { raw: TreeId::new(raw), git, commit, not_covered })
+    }
+}
+
+/// A thread of ours that panicked goes on panicking here.
+pub(super) fn join<T>(result: std::thread::Result<T>) -> T {
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn named_special(survey: &Survey) -> Vec<String> {
+    let mut lines =
+        listed(survey.special.iter().map(|path| (path.as_path(), "not a file (FIFO, socket or device)".to_owned())));
+    if survey.cut {
+        lines.push("nested repositories beyond the first 200000 entries of the directory".to_owned());
+    }
+    lines
+}
+
+/// One line a path, the first twenty, and how many more there are.
+pub(super) fn listed<'a>(paths: impl ExactSizeIterator<Item = (&'a Path, String)>) -> Vec<String> {
+    let more = paths.len().saturating_sub(MOST_NAMES);
+    let mut lines: Vec<String> =
+        paths.take(MOST_NAMES).map(|(path, why)| format!("{}: {why}", path.display())).collect();
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}

@@ -8,9 +8,6 @@ use crate::clean::{floor_boundary, shorten};
 use crate::runners::{Block, Case};
 use crate::scan::Scan;
 
-/// Lines of the end that follow the failing cases.
-const TAIL_LINES: usize = 6;
-
 /// The least room for a case before others are only named.
 const ROOM_OF_A_CASE: usize = 500;
 
@@ -66,7 +63,8 @@ fn cases(scan: &Scan, room: usize) -> String {
 
 /// One case, cut in its middle where it does not fit.
 fn render(case: &Case, room: usize) -> String {
-    let heading = if case.is_test { format!("FAILED {}", case.name) } else { case.name.clone() };
+    let says_it = !case.is_test || case.name.starts_with("ERROR ");
+    let heading = if says_it { case.name.clone() } else { format!("FAILED {}", case.name) };
     let heading = shorten(&heading, room);
     if case.block.is_blank() {
         return heading;
@@ -75,18 +73,21 @@ fn render(case: &Case, room: usize) -> String {
     format!("{heading}\n{body}")
 }
 
-/// The last lines, without those that a case shows already.
+/// The last lines after the last summary, without those that a case shows already: what failed apart from the tests.
 fn tail(scan: &Scan, room: usize) -> String {
     let shown = |line: &str| {
         let cases = &scan.cases.list;
-        cases.iter().any(|case| case.name == line || case.block.lines().any(|other| other.trim() == line.trim()))
+        cases.iter().any(|case| {
+            line.trim_end().ends_with(&case.name) || case.block.lines().any(|other| other.trim() == line.trim())
+        })
     };
-    let lines: Vec<&String> =
-        scan.edges.lines().rev().take(TAIL_LINES).filter(|line| !line.trim().is_empty()).collect();
     let mut kept = Vec::new();
     let mut used = 0;
-    for line in lines {
-        if shown(line) || used + line.len() + 1 > room {
+    for line in scan.after_summary.iter().rev() {
+        if shown(line) {
+            continue;
+        }
+        if used + line.len() + 1 > room {
             break;
         }
         used += line.len() + 1;
@@ -159,13 +160,14 @@ pub(crate) fn tokens(text: &str) -> usize {
         total += match first {
             c if c.is_ascii_alphabetic() => usize::div_ceil(length, 5),
             c if c.is_ascii_digit() => usize::div_ceil(length, 3),
-            ' ' => usize::from(length > 1),
+            // One space belongs to the word after it, but never to a number.
+            ' ' => usize::from(length > 1 || chars.peek().is_some_and(char::is_ascii_digit)),
             c if c.is_ascii() => usize::div_ceil(length, 8),
             c if c.is_alphanumeric() => length,
             _ => usize::div_ceil(length, 4) * 2,
         };
     }
-    total
+    total + total / 10
 }
 
 /// True when two characters may belong to one token.

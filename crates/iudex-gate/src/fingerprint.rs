@@ -107,6 +107,9 @@ fn pieces(word: &str) -> String {
     if word.parse::<f64>().is_ok_and(f64::is_finite) {
         return "N".to_owned();
     }
+    if is_uuid(word) {
+        return "H".to_owned();
+    }
     let mut out = String::with_capacity(word.len());
     let mut before_last = "";
     let mut rest = word;
@@ -128,6 +131,12 @@ fn pieces(word: &str) -> String {
         rest = &after[separator..];
     }
     out
+}
+
+/// Five groups of hexadecimal digits: 8, 4, 4, 4 and 12.
+fn is_uuid(word: &str) -> bool {
+    let groups = word.split('-').map(|group| (group.len(), group.bytes().all(|b| b.is_ascii_hexdigit())));
+    groups.eq([8, 4, 4, 4, 12].map(|length| (length, true)))
 }
 
 fn is_separator(c: char) -> bool {

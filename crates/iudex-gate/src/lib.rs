@@ -11,4 +11,7 @@ mod runners;
 mod scan;
 mod words;
 
+#[cfg(test)]
+mod recorded;
+
 pub use check::{CheckGate, CheckSettings};

@@ -53,6 +53,11 @@ pub(crate) fn all() -> Vec<Box<dyn Runner>> {
     ]
 }
 
+/// True for a line that helps nobody to mend a failure.
+pub(crate) fn is_noise(line: &str) -> bool {
+    cargo::is_hint(line) || node::is_internal_frame(line)
+}
+
 /// Adds what one summary reports.
 fn add(sum: &mut Option<TestCounts>, counts: TestCounts) {
     let before = sum.unwrap_or_default();

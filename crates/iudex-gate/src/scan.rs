@@ -2,6 +2,7 @@
 //!
 //! Never: what follows from it.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -15,6 +16,9 @@ use crate::runners::{self, Block, Cases, Runner};
 /// Lines of the start and of the end that are kept for outputs without a known failing part.
 const FIRST_LINES: usize = 40;
 const LAST_LINES: usize = 160;
+
+/// Lines after the last summary that are kept.
+const LINES_AFTER_SUMMARY: usize = 6;
 
 /// Errors of the shell that are kept.
 const MOST_SHELL_ERRORS: usize = 8;
@@ -31,6 +35,8 @@ pub(crate) struct Scan {
     pub(crate) cases: Cases,
     /// Start and end.
     pub(crate) edges: Block,
+    /// The last lines that are not blank and come after the last summary.
+    pub(crate) after_summary: VecDeque<String>,
     /// The last line that is not blank.
     pub(crate) last_line: String,
     /// What bash, `env` and `timeout` said about commands that they could not start, the last ones.
@@ -48,6 +54,7 @@ pub(crate) struct Scanner {
 struct Reader {
     runners: Vec<Box<dyn Runner>>,
     edges: Block,
+    after_summary: VecDeque<String>,
     last_line: String,
     shell_errors: Vec<String>,
 }
@@ -57,6 +64,7 @@ impl Scanner {
         let reader = Reader {
             runners: runners::all(),
             edges: Block::new(FIRST_LINES, LAST_LINES),
+            after_summary: VecDeque::new(),
             last_line: String::new(),
             shell_errors: Vec::new(),
         };
@@ -81,6 +89,7 @@ impl Scanner {
             counts: runners::sum(self.reader.runners.iter().filter_map(|runner| runner.counts())),
             cases,
             edges: self.reader.edges,
+            after_summary: self.reader.after_summary,
             last_line: self.reader.last_line,
             shell_errors: self.reader.shell_errors,
             complete,
@@ -95,10 +104,21 @@ impl Scanner {
 
 impl Reader {
     fn line(&mut self, line: &str) {
+        let mut is_summary = false;
         for runner in &mut self.runners {
+            let before = runner.counts();
             runner.line(line);
+            is_summary |= runner.counts() != before;
         }
         self.edges.push(line);
+        if is_summary {
+            self.after_summary.clear();
+        } else if !line.trim().is_empty() && !runners::is_noise(line) {
+            if self.after_summary.len() == LINES_AFTER_SUMMARY {
+                self.after_summary.pop_front();
+            }
+            self.after_summary.push_back(shorten(line.trim_end(), 300));
+        }
         if !line.trim().is_empty() {
             self.last_line.clear();
             self.last_line.push_str(&shorten(line.trim(), 300));

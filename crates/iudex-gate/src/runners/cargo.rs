@@ -72,7 +72,8 @@ impl Runner for Cargo {
                 }
             },
             State::Panic(_, block) => {
-                if line.is_empty() || line == "stack backtrace:" || is_hint(line) {
+                let is_end = line.is_empty() || line == "stack backtrace:" || is_hint(line);
+                if is_end || (line.starts_with("test ") && line.contains(" ... ")) {
                     self.close();
                 } else {
                     block.push(line);

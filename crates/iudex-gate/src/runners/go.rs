@@ -2,15 +2,24 @@
 
 use iudex_core::TestCounts;
 
-use super::{Case, Cases, Runner, add, is_number};
+use super::{Block, Case, Cases, Runner, add, is_number};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Go {
     counts: Option<TestCounts>,
     cases: Cases,
     open: Option<Case>,
+    /// What the running test has printed: verbose output shows it before the test is named as failed.
+    printed: Block,
     /// Tests that were named one by one, until the line of their package.
     named: TestCounts,
+}
+
+impl Default for Go {
+    fn default() -> Self {
+        let printed = Block::new(30, 30);
+        Self { counts: None, cases: Cases::default(), open: None, printed, named: TestCounts::default() }
+    }
 }
 
 impl Runner for Go {
@@ -22,9 +31,10 @@ impl Runner for Go {
                 "SKIP" => self.named.skipped += 1,
                 _ => {
                     self.named.failed += 1;
-                    self.open = Some(Case::test(name));
+                    self.open = Some(Case { block: self.printed.clone(), ..Case::test(name) });
                 }
             }
+            self.printed = Block::new(30, 30);
         } else if is_package_line(line) {
             self.close();
             let named = std::mem::take(&mut self.named);
@@ -35,9 +45,14 @@ impl Runner for Go {
         } else if line.starts_with([' ', '\t']) {
             if let Some(case) = &mut self.open {
                 case.block.push(line.trim_start());
+            } else {
+                self.printed.push(line.trim_start());
             }
         } else {
             self.close();
+            if line.starts_with("=== RUN ") {
+                self.printed = Block::new(30, 30);
+            }
         }
     }
 

@@ -30,7 +30,7 @@ impl Runner for Nextest {
             }
             return;
         }
-        if is_rule(line, '─') {
+        if is_rule(line, '─') || line.starts_with("  Cancelling due to ") {
             self.close();
             return;
         }
@@ -118,7 +118,7 @@ fn status_line(line: &str) -> Option<(&str, &str)> {
     let (time, name) = rest.split_once("s] ")?;
     let is_status = !status.is_empty()
         && status.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, ' ' | '-' | '+'));
-    if !is_status || !is_number(time.trim().trim_start_matches('>')) {
+    if !is_status || !is_number(time.trim_start_matches(['>', ' '])) {
         return None;
     }
     let name = match name.trim_start().strip_prefix('(') {

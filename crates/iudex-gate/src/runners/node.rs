@@ -100,6 +100,7 @@ impl Node {
         let text = line.strip_prefix("# ").unwrap_or(line);
         let is_loose = !text.trim().is_empty()
             && !text.starts_with("Subtest: ")
+            && !text.starts_with("TAP version ")
             && !line.trim_start().starts_with(['✔', '✖', '▶', '﹣', 'ℹ'])
             && !is_internal_frame(text);
         if is_loose {
@@ -206,12 +207,12 @@ fn not_ok(line: &str) -> Option<(&str, usize)> {
 }
 
 fn is_useful_detail(text: &str) -> bool {
-    let noise = ["duration_ms: ", "type: ", "failureType: ", "stack: ", "code: 'ERR_TEST_FAILURE'"];
+    let noise = ["duration_ms: ", "type: ", "failureType: ", "stack: ", "signal: ~", "code: 'ERR_TEST_FAILURE'"];
     !noise.iter().any(|start| text.starts_with(start)) && !is_internal_frame(text)
 }
 
 /// A frame of a stack that lies in node itself.
-fn is_internal_frame(line: &str) -> bool {
+pub(super) fn is_internal_frame(line: &str) -> bool {
     let text = line.trim();
     text.contains("node:internal/")
         || text.contains("(node:async_hooks:")

@@ -4,12 +4,17 @@ use iudex_core::TestCounts;
 
 use super::{Case, Cases, Runner, add, count_and_word, is_number};
 
+/// Titles that pytest alone prints in its frames.
+const TITLES: [&str; 4] = ["test session starts", "FAILURES", "ERRORS", "short test summary info"];
+
 #[derive(Debug, Default)]
 pub(super) struct Pytest {
     counts: Option<TestCounts>,
     cases: Cases,
     section: Section,
     open: Option<Case>,
+    /// Whether anything else looked like pytest, so that `5 passed in 0.1s` of some other program counts nothing.
+    seen: bool,
     /// `FAILED test_calc.py::test_add - assert -1 == 5`: used where tracebacks are switched off.
     short: Cases,
 }
@@ -24,13 +29,17 @@ enum Section {
 
 impl Runner for Pytest {
     fn line(&mut self, line: &str) {
-        if let Some(counts) = summary(line) {
+        let title = framed(line, '=');
+        self.seen |= title.is_some_and(|title| TITLES.contains(&title)) || is_progress(line);
+        if let Some(counts) =
+            summary(title.unwrap_or(line)).filter(|counts| self.seen || *counts == TestCounts::default())
+        {
             self.close();
             self.section = Section::Other;
             add(&mut self.counts, counts);
             return;
         }
-        if let Some(title) = framed(line, '=') {
+        if let Some(title) = title {
             self.close();
             self.section = match title {
                 "FAILURES" | "ERRORS" => Section::Failures,
@@ -87,8 +96,7 @@ impl Pytest {
 }
 
 /// `===== 1 failed, 2 passed in 0.06s =====`, with `-q` without the frame, or `no tests ran in 0.01s`.
-fn summary(line: &str) -> Option<TestCounts> {
-    let text = framed(line, '=').unwrap_or(line);
+fn summary(text: &str) -> Option<TestCounts> {
     let (parts, time) = text.rsplit_once(" in ")?;
     let seconds = time.split_once(" (").map_or(time, |(seconds, _)| seconds);
     if !seconds.strip_suffix('s').is_some_and(is_number) {
@@ -110,6 +118,13 @@ fn summary(line: &str) -> Option<TestCounts> {
         }
     }
     Some(counts)
+}
+
+/// `test_calc.py .FsxE    [100%]`, or `[5/5]`.
+fn is_progress(line: &str) -> bool {
+    let Some((_, inner)) = line.strip_suffix(']').and_then(|line| line.rsplit_once(" [")) else { return false };
+    inner.strip_suffix('%').is_some_and(|percent| percent.trim().parse::<u8>().is_ok())
+        || inner.split_once('/').is_some_and(|(done, all)| is_number(done.trim()) && is_number(all))
 }
 
 /// The title in a line like `==== FAILURES ====`.

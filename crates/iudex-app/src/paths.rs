@@ -79,7 +79,8 @@ pub fn create_private(directory: &Path) -> Result<(), Refusal> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| refuse("create", &error))?;
     let mode = fs::metadata(directory).map_err(|error| refuse("read", &error))?.permissions().mode();
     if mode & 0o077 != 0 {
-        fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(|error| refuse("make private", &error))?;
+        fs::set_permissions(directory, Permissions::from_mode(0o700))
+            .map_err(|error| refuse("make private", &error))?;
     }
     Ok(())
 }

@@ -73,7 +73,8 @@ impl TrustStore {
         }
         let bytes = read_bounded(&file).map_err(|what| unusable(&file, &what))?;
         let text = String::from_utf8(bytes).map_err(|_| unusable(&file, "is not UTF-8"))?;
-        let list = toml::from_str(&text).map_err(|error| unusable(&file, &format!("cannot be read: {}", error.message())))?;
+        let list =
+            toml::from_str(&text).map_err(|error| unusable(&file, &format!("cannot be read: {}", error.message())))?;
         Ok(Self { list })
     }
 
@@ -132,7 +133,10 @@ fn change(paths: &Paths, edit: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Refus
 /// [`Refusal`] when the path is not UTF-8 or the list cannot be written.
 pub(crate) fn record(paths: &Paths, path: &Path, bytes: &[u8]) -> Result<(), Refusal> {
     let Some(name) = path.to_str().map(str::to_owned) else {
-        return Err(Refusal::usage(format!("the path {} is not UTF-8", path.display()), "move the project to another path"));
+        return Err(Refusal::usage(
+            format!("the path {} is not UTF-8", path.display()),
+            "move the project to another path",
+        ));
     };
     let sha256 = digest(bytes);
     change(paths, |entries| {
@@ -144,20 +148,10 @@ pub(crate) fn record(paths: &Paths, path: &Path, bytes: &[u8]) -> Result<(), Ref
 /// The project's notes for agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentsMd {
-    /// Trusted as it is.
-    Trusted {
-        /// The file.
-        path: PathBuf,
-        /// Its text.
-        text: String,
-    },
-    /// There is one, and it is left out.
-    LeftOut {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
+    /// Trusted as it is: its text.
+    Trusted(String),
+    /// There is one and it is left out, since the user does not trust it as it is.
+    LeftOut(PathBuf),
     /// There is none.
     None,
 }
@@ -167,36 +161,13 @@ impl AgentsMd {
     pub(crate) fn read(directory: &Path, paths: &Paths, trust: &TrustStore) -> Self {
         let Some(found) = find_upwards(directory, &paths.home, AGENTS_FILE) else { return Self::None };
         let path = found.canonicalize().unwrap_or(found);
-        let left_out = |why: &str| Self::LeftOut { path: path.clone(), why: why.to_owned() };
-        let bytes = match read_bounded(&path) {
-            Ok(bytes) => bytes,
-            Err(why) => return left_out(&why),
-        };
-        match trust.standing(&path, &bytes) {
-            Standing::Trusted => match String::from_utf8(bytes) {
-                Ok(text) => Self::Trusted { path, text: text.trim_start_matches('\u{feff}').to_owned() },
-                Err(_) => left_out("is not UTF-8"),
-            },
-            Standing::Changed => left_out("has changed since you trusted it"),
-            Standing::Unknown => left_out("is not trusted"),
-        }
-    }
-
-    /// The text, when it is trusted.
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Trusted { text, .. } => Some(text),
-            Self::LeftOut { .. } | Self::None => None,
-        }
-    }
-
-    /// A line for the user when there is one that was left out.
-    pub fn note(&self) -> Option<String> {
-        match self {
-            Self::LeftOut { path, why } => {
-                Some(format!("{} {why} and was left out (`iudex trust` takes it in)", path.display()))
+        match read_bounded(&path) {
+            Ok(bytes) if trust.standing(&path, &bytes) == Standing::Trusted => {
+                // Text for a model: a stray byte is no reason to lose the rest.
+                let text = String::from_utf8_lossy(&bytes);
+                Self::Trusted(text.trim_start_matches('\u{feff}').to_owned())
             }
-            Self::Trusted { .. } | Self::None => None,
+            _ => Self::LeftOut(path),
         }
     }
 }
@@ -235,8 +206,9 @@ pub fn plan(directory: &Path, paths: &Paths) -> Result<TrustPlan, Refusal> {
     for name in [PROJECT_FILE, AGENTS_FILE] {
         let Some(found) = find_upwards(directory, &paths.home, name) else { continue };
         let path = found.canonicalize().unwrap_or(found);
-        let bytes = read_bounded(&path)
-            .map_err(|what| Refusal::usage(format!("{} {what}", path.display()), "make it a readable file, or remove it"))?;
+        let bytes = read_bounded(&path).map_err(|what| {
+            Refusal::usage(format!("{} {what}", path.display()), "make it a readable file, or remove it")
+        })?;
         let loose = if name == PROJECT_FILE { config::loose_keys(&path, &bytes, paths)? } else { Vec::new() };
         files.push(TrustFile { sha256: digest(&bytes), standing: trust.standing(&path, &bytes), loose, bytes, path });
     }
@@ -268,7 +240,8 @@ pub fn remove(directory: &Path, paths: &Paths) -> Result<Vec<PathBuf>, Refusal> 
     let mut candidates: Vec<PathBuf> = Vec::new();
     for name in [PROJECT_FILE, AGENTS_FILE] {
         candidates.push(directory.join(name));
-        candidates.extend(find_upwards(&directory, &paths.home, name).map(|found| found.canonicalize().unwrap_or(found)));
+        candidates
+            .extend(find_upwards(&directory, &paths.home, name).map(|found| found.canonicalize().unwrap_or(found)));
     }
     let mut removed = Vec::new();
     change(paths, |entries| {

@@ -12,8 +12,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use iudex_core::{PromptStrategy, Tokens, Usd};
+use iudex_core::{PromptStrategy, Usd};
 use iudex_model::ActionFormat;
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use url::Url;
@@ -72,10 +73,6 @@ pub(super) fn seed(number: &i64) -> Converted<Option<u64>> {
     whole(*number, 0, i64::MAX).map(Some)
 }
 
-pub(super) fn tokens(number: &i64) -> Converted<Option<Tokens>> {
-    whole(*number, 1, i64::MAX).map(|number| Some(Tokens(number)))
-}
-
 pub(super) fn token_count(number: &i64) -> Converted<Option<u64>> {
     whole(*number, 1, i64::MAX).map(Some)
 }
@@ -87,15 +84,15 @@ pub(super) fn dollars(number: &f64) -> Converted<Option<Usd>> {
     }
 }
 
-pub(super) fn temperature(number: &f64) -> Converted<f64> {
-    if (0.0..=2.0).contains(number) { Ok(*number) } else { Err(Wrong::new(number, "must be from 0 to 2")) }
+pub(super) fn temperature(number: &f64) -> Converted<f32> {
+    if (0.0..=2.0).contains(number) { Ok(*number as f32) } else { Err(Wrong::new(number, "must be from 0 to 2")) }
 }
 
 pub(super) fn yes_or_no(value: &bool) -> Converted<bool> {
     Ok(*value)
 }
 
-pub(super) fn duration(text: &String) -> Converted<HumanDuration> {
+pub(super) fn duration(text: &String) -> Converted<Duration> {
     let duration: HumanDuration = text.parse().map_err(|error: super::duration::NoDuration| Wrong {
         value: Some(format!("{text:?}")),
         rule: error.rule,
@@ -104,10 +101,10 @@ pub(super) fn duration(text: &String) -> Converted<HumanDuration> {
     if duration.get().is_zero() {
         return Err(Wrong::new(text, "must be more than zero").with_hint("leave it out for the default"));
     }
-    Ok(duration)
+    Ok(duration.get())
 }
 
-pub(super) fn time_limit(text: &String) -> Converted<Option<HumanDuration>> {
+pub(super) fn time_limit(text: &String) -> Converted<Option<Duration>> {
     duration(text).map(Some)
 }
 
@@ -145,14 +142,22 @@ impl<'de> Deserialize<'de> for OneOrMany {
 
 pub(super) fn commands(list: &OneOrMany) -> Converted<Vec<String>> {
     if list.0.is_empty() {
-        return Err(Wrong::new("an empty list", "must hold a command")
-            .with_hint("leave the key out when there is no check, or leave configured checks out with --no-config-gates"));
+        return Err(Wrong::new("an empty list", "must hold a command").with_hint(
+            "leave the key out when there is no check, or leave configured checks out with --no-config-gates",
+        ));
     }
-    list.0.iter().map(|command| one_command(command)).collect()
+    let mut commands = Vec::new();
+    for command in &list.0 {
+        let command = one_command(command)?;
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    Ok(commands)
 }
 
 /// A check command that says something.
-pub(super) fn one_command(command: &str) -> Converted<String> {
+fn one_command(command: &str) -> Converted<String> {
     if command.trim().is_empty() {
         return Err(Wrong::new(format!("{command:?}"), "must be a command, not an empty text")
             .with_hint("write the command that must pass, for example \"cargo test\""));

@@ -14,21 +14,17 @@ const LONGEST: Duration = Duration::from_hours(365 * 24);
 pub struct HumanDuration(Duration);
 
 impl HumanDuration {
-    /// `seconds`, cut to a year.
-    pub const fn from_secs(seconds: u64) -> Self {
-        let longest = LONGEST.as_secs();
-        Self(Duration::from_secs(if seconds > longest { longest } else { seconds }))
-    }
-
-    /// `milliseconds`, cut to a year.
-    pub const fn from_millis(milliseconds: u64) -> Self {
-        let longest = LONGEST.as_secs() * 1000;
-        Self(Duration::from_millis(if milliseconds > longest { longest } else { milliseconds }))
-    }
-
     /// The duration.
     pub const fn get(self) -> Duration {
         self.0
+    }
+}
+
+impl From<Duration> for HumanDuration {
+    /// Cut to whole milliseconds and to a year.
+    fn from(duration: Duration) -> Self {
+        let millis = u64::try_from(duration.min(LONGEST).as_millis()).unwrap_or(u64::MAX);
+        Self(Duration::from_millis(millis))
     }
 }
 
@@ -98,7 +94,9 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused() {
-        for text in ["", "10", "1.5", "-5s", "5s ago", "ten minutes", "10q", "m", "1us", "8761h", "99999999999999h", "NaN"] {
+        for text in
+            ["", "10", "1.5", "-5s", "5s ago", "ten minutes", "10q", "m", "1us", "8761h", "99999999999999h", "NaN"]
+        {
             assert!(text.parse::<HumanDuration>().is_err(), "{text:?}");
         }
         let error = "10".parse::<HumanDuration>().unwrap_err();
@@ -108,7 +106,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_shown_duration_reads_back_as_itself(millis in 0_u64..=365 * 24 * 3600 * 1000) {
-            let duration = HumanDuration::from_millis(millis);
+            let duration = HumanDuration::from(Duration::from_millis(millis));
             prop_assert_eq!(duration.to_string().parse::<HumanDuration>().unwrap(), duration);
         }
     }

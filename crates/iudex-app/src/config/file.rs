@@ -36,7 +36,10 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<ReadFile, Refusal> {
     let raw: Raw = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         let name = key_at(&table, offset).map_or_else(String::new, |key| format!("`{key}`: "));
-        Refusal::usage(at(line_of(text, offset), &format!("{name}{}", in_plain_words(error.message()))), "correct the value")
+        Refusal::usage(
+            at(line_of(text, offset), &format!("{name}{}", in_plain_words(error.message()))),
+            "correct the value",
+        )
     })?;
     Ok(ReadFile { path: PathBuf::from(path), text: text.to_owned(), raw })
 }
@@ -76,9 +79,7 @@ fn first_unknown(table: &DeTable<'_>) -> Option<Unknown> {
 /// A name at the top of the file that is no section.
 fn outside(name: &str, offset: usize, is_table: bool) -> Unknown {
     let sections = sections();
-    if !is_table
-        && let Some((section, _)) = sections.iter().find(|(_, keys)| keys.iter().any(|key| key == name))
-    {
+    if !is_table && let Some((section, _)) = sections.iter().find(|(_, keys)| keys.iter().any(|key| key == name)) {
         return Unknown {
             offset,
             what: format!("`{name}` stands outside of its section"),

@@ -3,32 +3,35 @@
 //! Every list of keys (reading, resolving, `iudex config`, the nearest name) is built from it. Never: a key beside it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use iudex_core::{PromptStrategy, Tokens, Usd};
+use iudex_core::{PromptStrategy, Usd};
 use iudex_model::ActionFormat;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::convert::{self, OneOrMany, loosens};
-use super::duration::HumanDuration;
 use super::resolve::{Key, Resolver};
 use super::source::{ConfigLine, Show, Sourced};
 use crate::refusal::Refusal;
 
 /// One section: the resolved struct, the struct that a file is read into, and how one becomes the other.
 ///
-/// A line reads: key, form in the file => type = default, conversion with its rule, when it loosens.
+/// A line reads: key, form in the file => type = default, conversion with its rule, when it loosens. What stands
+/// beside the keys is set by the loader and is in no file.
 macro_rules! section {
     (
         $(#[$doc:meta])*
         $section:literal, $resolved:ident, $raw:ident {
             $( $(#[$key_doc:meta])* $key:ident: $form:ty => $type:ty = $default:expr, $convert:path, $loosens:path; )*
         }
+        $(beside { $( $(#[$beside_doc:meta])* $beside:ident: $beside_type:ty; )* })?
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
         pub struct $resolved {
             $( $(#[$key_doc])* pub $key: Sourced<$type>, )*
+            $($( $(#[$beside_doc])* pub $beside: $beside_type, )*)?
         }
 
         #[derive(Debug, Default, Deserialize)]
@@ -54,6 +57,7 @@ macro_rules! section {
                         $convert,
                         $loosens,
                     )?, )*
+                    $($( $beside: Default::default(), )*)?
                 })
             }
 
@@ -101,11 +105,11 @@ section! {
         /// Model calls in one pass.
         max_steps: i64 => u32 = 50, convert::count_from_one, loosens::more;
         /// Prompt and output tokens of the whole run; no limit when not set.
-        max_tokens: i64 => Option<Tokens> = None, convert::tokens, loosens::above_limit;
+        max_tokens: i64 => Option<u64> = None, convert::token_count, loosens::above_limit;
         /// Money for the whole run, in US dollars; no limit when not set.
         max_cost: f64 => Option<Usd> = None, convert::dollars, loosens::above_limit;
         /// Wall clock of the whole run; no limit when not set.
-        timeout: String => Option<HumanDuration> = None, convert::time_limit, loosens::above_limit;
+        timeout: String => Option<Duration> = None, convert::time_limit, loosens::above_limit;
         /// Refuse a run that no gate decides about.
         require_gate: bool => bool = false, convert::yes_or_no, loosens::less;
         /// Let commands reach the network.
@@ -122,10 +126,14 @@ section! {
 section! {
     /// `[gates]`: what decides about a proposal.
     "gates", GatesConfig, RawGates {
-        /// Commands that must pass. Those of `--until` come in addition: see [`Config::checks`](super::Config::checks).
+        /// Commands that must pass, those of `--until` last; each once.
         check: OneOrMany => Vec<String> = Vec::new(), convert::commands, loosens::always;
         /// The time limit of each check command.
-        check_timeout: String => HumanDuration = HumanDuration::from_secs(600), convert::duration, loosens::never;
+        check_timeout: String => Duration = Duration::from_mins(10), convert::duration, loosens::never;
+    }
+    beside {
+        /// Whether `--no-config-gates` left configured checks out.
+        left_out: bool;
     }
 }
 
@@ -143,7 +151,7 @@ section! {
         /// The action format; chosen by the model when not set.
         format: String => Option<ActionFormat> = None, convert::format, loosens::never;
         /// The sampling temperature, 0 to 2.
-        temperature: f64 => f64 = 0.2, convert::temperature, loosens::never;
+        temperature: f64 => f32 = 0.2, convert::temperature, loosens::never;
         /// A fixed sampling seed.
         seed: i64 => Option<u64> = None, convert::seed, loosens::never;
         /// The most tokens of an answer; 4,096 or a quarter of the window when not set.
@@ -155,15 +163,15 @@ section! {
         /// US dollars for a million generated tokens.
         price_output: f64 => Option<Usd> = None, convert::dollars, loosens::other;
         /// Until the first byte of an answer.
-        first_byte_timeout: String => HumanDuration = HumanDuration::from_secs(600), convert::duration, loosens::never;
+        first_byte_timeout: String => Duration = Duration::from_mins(10), convert::duration, loosens::never;
         /// Between two pieces of an answer.
-        token_timeout: String => HumanDuration = HumanDuration::from_secs(120), convert::duration, loosens::never;
+        token_timeout: String => Duration = Duration::from_mins(2), convert::duration, loosens::never;
         /// Until the connection stands.
-        connect_timeout: String => HumanDuration = HumanDuration::from_secs(10), convert::duration, loosens::never;
+        connect_timeout: String => Duration = Duration::from_secs(10), convert::duration, loosens::never;
         /// How often a failed request is sent again.
         max_retries: i64 => u32 = 5, convert::count, loosens::never;
         /// The most time spent in sending again.
-        retry_time: String => HumanDuration = HumanDuration::from_secs(300), convert::duration, loosens::never;
+        retry_time: String => Duration = Duration::from_mins(5), convert::duration, loosens::never;
     }
 }
 
@@ -173,7 +181,7 @@ section! {
         /// The how-manieth repeat brings an intervention; two more end the pass.
         stuck_threshold: i64 => u32 = 3, convert::stuck_threshold, loosens::never;
         /// The time limit of one command of the agent.
-        bash_timeout: String => HumanDuration = HumanDuration::from_secs(120), convert::duration, loosens::never;
+        bash_timeout: String => Duration = Duration::from_mins(2), convert::duration, loosens::never;
         /// How the first message is built.
         strategy: String => PromptStrategy = PromptStrategy::Plain, convert::strategy, loosens::never;
     }

@@ -13,12 +13,9 @@ mod resolve;
 mod source;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use iudex_core::Limits;
-use iudex_model::{Price, Timeouts};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,16 +46,14 @@ pub struct Config {
     pub model: ModelConfig,
     /// `[agent]`.
     pub agent: AgentConfig,
-    /// The commands of `--until`.
-    pub until: Vec<String>,
     /// Configured checks that `--no-config-gates` left out. The outcome says so.
     pub left_out_checks: Vec<String>,
     /// The user's file, when there is one.
     pub user_file: Option<PathBuf>,
     /// The project's file, when there is one.
     pub project: Option<ProjectFile>,
-    agents_md: AgentsMd,
-    api_key: ApiKey,
+    /// The project's AGENTS.md, when the user trusts it.
+    pub agents_md: AgentsMd,
 }
 
 /// The project's configuration file and how far it may be used.
@@ -75,24 +70,6 @@ pub struct ProjectFile {
     pub held_back: Vec<LooseKey>,
 }
 
-/// The key for the model server. Its value is in no `Debug` output and in no line of `iudex config`.
-#[derive(Clone, PartialEq)]
-enum ApiKey {
-    NotNamed,
-    Missing { variable: String, named_at: Source },
-    Found { variable: String, key: String },
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotNamed => f.write_str("NotNamed"),
-            Self::Missing { variable, .. } => write!(f, "Missing({variable})"),
-            Self::Found { variable, .. } => write!(f, "Found({variable})"),
-        }
-    }
-}
-
 /// What the configuration is read from.
 pub struct Inputs<'a> {
     /// The work directory.
@@ -103,14 +80,6 @@ pub struct Inputs<'a> {
     pub overrides: &'a Overrides,
     /// The environment.
     pub environment: &'a dyn Fn(&str) -> Option<OsString>,
-}
-
-/// The configuration for a launch, with the environment of this process.
-///
-/// # Errors
-/// [`Refusal`] as [`load_from`].
-pub fn load(directory: &Path, paths: &Paths, overrides: &Overrides) -> Result<Config, Refusal> {
-    load_from(&Inputs { directory, paths, overrides, environment: &|name| std::env::var_os(name) })
 }
 
 /// The configuration for a launch.
@@ -125,15 +94,6 @@ pub fn load_from(inputs: &Inputs<'_>) -> Result<Config, Refusal> {
     }
 }
 
-/// The configuration to look at (`iudex config`, `iudex trust`, `iudex doctor`), with the environment of this process.
-/// Values of a project that is not trusted are held back and named; nothing may be launched with it.
-///
-/// # Errors
-/// [`Refusal`] as [`inspect_from`].
-pub fn inspect(directory: &Path, paths: &Paths, overrides: &Overrides) -> Result<Config, Refusal> {
-    inspect_from(&Inputs { directory, paths, overrides, environment: &|name| std::env::var_os(name) })
-}
-
 /// The configuration to look at.
 ///
 /// # Errors
@@ -141,7 +101,10 @@ pub fn inspect(directory: &Path, paths: &Paths, overrides: &Overrides) -> Result
 pub fn inspect_from(inputs: &Inputs<'_>) -> Result<Config, Refusal> {
     let Inputs { directory, paths, overrides, environment } = *inputs;
     let directory = directory.canonicalize().map_err(|error| {
-        Refusal::usage(format!("the directory {} cannot be reached: {error}", directory.display()), "name one that is there")
+        Refusal::usage(
+            format!("the directory {} cannot be reached: {error}", directory.display()),
+            "name one that is there",
+        )
     })?;
     let trust = TrustStore::open(paths)?;
     let user = read_user_file(paths)?;
@@ -174,26 +137,32 @@ pub fn inspect_from(inputs: &Inputs<'_>) -> Result<Config, Refusal> {
         // The user leaves them out knowingly; so the project's need no trust, and the outcome names all of them.
         let project_checks = held_back.iter().filter(|key| key.key == "gates.check");
         left_out_checks = project_checks.flat_map(|key| texts(&key.value)).collect();
-        if left_out_checks.is_empty() {
-            left_out_checks.clone_from(&gates.check.value);
-        }
+        left_out_checks.extend(
+            gates.check.value.iter().filter(|command| !left_out_checks.contains(command)).cloned().collect::<Vec<_>>(),
+        );
         held_back.retain(|key| key.key != "gates.check");
+        gates.left_out = !left_out_checks.is_empty();
         gates.check = Sourced { value: Vec::new(), source: Source::Flag { name: "--no-config-gates".to_owned() } };
+    }
+    if !until.is_empty() && gates.check.value.is_empty() {
+        gates.check.source = Source::Flag { name: "--until".to_owned() };
+    }
+    for command in until {
+        if !gates.check.value.contains(&command) {
+            gates.check.value.push(command);
+        }
     }
     settle_ca_file(&mut model, &directory)?;
     check_prices(&model)?;
-    let api_key = find_api_key(&model, environment)?;
     Ok(Config {
         run,
         gates,
         model,
         agent,
-        until,
         left_out_checks,
         user_file: user.map(|file| file.path),
         project: project.map(|file| ProjectFile { path: file.path, standing, loose, held_back }),
         agents_md: AgentsMd::read(&directory, paths, &trust),
-        api_key,
     })
 }
 
@@ -281,18 +250,6 @@ fn check_prices(model: &ModelConfig) -> Result<(), Refusal> {
     ))
 }
 
-fn find_api_key(model: &ModelConfig, environment: overrides::Lookup<'_>) -> Result<ApiKey, Refusal> {
-    let own = "IUDEX_API_KEY";
-    if let Some(key) = overrides::variable(environment, own)? {
-        return Ok(ApiKey::Found { variable: own.to_owned(), key });
-    }
-    let Some(variable) = model.api_key_env.value.clone() else { return Ok(ApiKey::NotNamed) };
-    Ok(match overrides::variable(environment, &variable)? {
-        Some(key) => ApiKey::Found { variable, key },
-        None => ApiKey::Missing { variable, named_at: model.api_key_env.source.clone() },
-    })
-}
-
 impl ProjectFile {
     /// Why nothing may be launched: what is held back, and how to go on.
     pub fn refusal(&self) -> Option<Refusal> {
@@ -314,79 +271,21 @@ impl ProjectFile {
 }
 
 impl Config {
-    /// The check commands: configured ones first, then those of `--until`; each once.
-    pub fn checks(&self) -> Vec<Sourced<String>> {
-        let configured = self.gates.check.value.iter().map(|command| (command, self.gates.check.source.clone()));
-        let until = self.until.iter().map(|command| (command, Source::Flag { name: "--until".to_owned() }));
-        let mut checks: Vec<Sourced<String>> = Vec::new();
-        for (command, source) in configured.chain(until) {
-            if checks.iter().all(|check| check.value != *command) {
-                checks.push(Sourced { value: command.clone(), source });
-            }
-        }
-        checks
-    }
-
-    /// Refuses a run without a gate where `run.require-gate` demands one.
+    /// The configuration for a launch, with the environment of this process.
     ///
     /// # Errors
-    /// [`Refusal`] that names where it is demanded.
-    pub fn refuse_without_gate(&self) -> Result<(), Refusal> {
-        if !self.run.require_gate.value || !self.checks().is_empty() {
-            return Ok(());
-        }
-        Err(Refusal::usage(
-            format!("no gate is configured, and `run.require-gate` demands one ({})", self.run.require_gate.source),
-            "name a check with --until \"CMD\", or set `[gates] check` in iudex.toml",
-        ))
+    /// [`Refusal`] as [`load_from`].
+    pub fn load(directory: &Path, overrides: &Overrides, paths: &Paths) -> Result<Self, Refusal> {
+        load_from(&Inputs { directory, paths, overrides, environment: &|name| std::env::var_os(name) })
     }
 
-    /// The project's AGENTS.md, when the user trusts it.
-    pub fn agents_md(&self) -> &AgentsMd {
-        &self.agents_md
-    }
-
-    /// The key for the model server: of `IUDEX_API_KEY`, else of the variable that `model.api-key-env` names.
+    /// The configuration to look at (`iudex config`, `iudex doctor`), with the environment of this process. Values of
+    /// a project that is not trusted are held back and named; nothing may be launched with it.
     ///
     /// # Errors
-    /// [`Refusal`] when a variable is named and not set.
-    pub fn api_key(&self) -> Result<Option<&str>, Refusal> {
-        match &self.api_key {
-            ApiKey::NotNamed => Ok(None),
-            ApiKey::Found { key, .. } => Ok(Some(key)),
-            ApiKey::Missing { variable, named_at } => Err(Refusal::usage(
-                format!("`model.api-key-env` ({named_at}) names {variable}, and that variable is not set"),
-                format!("set it: export {variable}=…"),
-            )),
-        }
-    }
-
-    /// The limits of a run.
-    pub fn limits(&self) -> Limits {
-        Limits {
-            max_retries: self.run.max_retries.value,
-            max_steps: self.run.max_steps.value,
-            tokens: self.run.max_tokens.value,
-            cost: self.run.max_cost.value,
-            time: self.run.timeout.value.map(HumanDuration::get),
-            ..Limits::default()
-        }
-    }
-
-    /// The times of the model wire.
-    pub fn timeouts(&self) -> Timeouts {
-        Timeouts {
-            first_byte: self.model.first_byte_timeout.value.get(),
-            between_tokens: self.model.token_timeout.value.get(),
-            connect: self.model.connect_timeout.value.get(),
-            max_retries: self.model.max_retries.value,
-            retry_time: self.model.retry_time.value.get(),
-        }
-    }
-
-    /// The configured price; `None` when it is unknown.
-    pub fn price(&self) -> Option<Price> {
-        Some(Price { prompt: self.model.price_prompt.value?, output: self.model.price_output.value? })
+    /// [`Refusal`] as [`inspect_from`].
+    pub fn inspect(directory: &Path, overrides: &Overrides, paths: &Paths) -> Result<Self, Refusal> {
+        inspect_from(&Inputs { directory, paths, overrides, environment: &|name| std::env::var_os(name) })
     }
 }
 
@@ -405,20 +304,5 @@ pub fn config_lines(config: &Config) -> Vec<ConfigLine> {
     {
         line.note = Some(format!("left out: {}", config.left_out_checks.join("; ")));
     }
-    let place = lines.iter().position(|line| line.key == "model.api-key-env").map_or(lines.len(), |index| index + 1);
-    lines.insert(place, api_key_line(&config.api_key));
     lines
-}
-
-fn api_key_line(key: &ApiKey) -> ConfigLine {
-    let (value, source, note) = match key {
-        ApiKey::NotNamed => (Value::Null, Source::Default, None),
-        ApiKey::Found { variable, .. } => {
-            (Value::from("hidden"), Source::Environment { name: variable.clone() }, None)
-        }
-        ApiKey::Missing { variable, named_at } => {
-            (Value::Null, named_at.clone(), Some(format!("the variable {variable} is not set")))
-        }
-    };
-    ConfigLine { key: "model.api-key".to_owned(), value, source, note }
 }

@@ -14,14 +14,12 @@ use crate::refusal::Refusal;
 pub struct Overrides {
     /// `--until`: further check commands.
     pub until: Vec<String>,
-    /// `--no-config-gates`: the checks of the configuration are left out; [`Config`](super::Config) names them.
+    /// `--no-config-gates`: the checks of the configuration are left out; [`Config::left_out_checks`](super::Config) names them.
     pub no_config_gates: bool,
     /// `--check-timeout`, as `10m`.
     pub check_timeout: Option<String>,
     /// `--model`.
     pub model: Option<String>,
-    /// `--base-url`.
-    pub base_url: Option<String>,
     /// `--max-retries`.
     pub max_retries: Option<u32>,
     /// `--max-steps`.
@@ -36,20 +34,8 @@ pub struct Overrides {
     pub net: bool,
     /// `--no-sandbox`.
     pub no_sandbox: bool,
-    /// `--require-gate`.
-    pub require_gate: bool,
-    /// `--context`, in tokens.
-    pub context: Option<u64>,
-    /// `--format`.
-    pub format: Option<String>,
-    /// `--temperature`.
-    pub temperature: Option<f64>,
     /// `--seed`.
     pub seed: Option<u64>,
-    /// `--answer-tokens`.
-    pub answer_tokens: Option<u64>,
-    /// `--strategy`.
-    pub strategy: Option<String>,
 }
 
 impl Overrides {
@@ -63,21 +49,11 @@ impl Overrides {
                 timeout: self.timeout.clone().map(set),
                 net: self.net.then(|| set(true)),
                 sandbox: self.no_sandbox.then(|| set(false)),
-                require_gate: self.require_gate.then(|| set(true)),
                 ..RawRun::default()
             },
             gates: RawGates { check_timeout: self.check_timeout.clone().map(set), check: None },
-            model: RawModel {
-                name: self.model.clone().map(set),
-                base_url: self.base_url.clone().map(set),
-                context: self.context.map(whole),
-                format: self.format.clone().map(set),
-                temperature: self.temperature.map(set),
-                seed: self.seed.map(whole),
-                answer_tokens: self.answer_tokens.map(whole),
-                ..RawModel::default()
-            },
-            agent: RawAgent { strategy: self.strategy.clone().map(set), ..RawAgent::default() },
+            model: RawModel { name: self.model.clone().map(set), seed: self.seed.map(whole), ..RawModel::default() },
+            agent: RawAgent::default(),
         }
     }
 
@@ -107,12 +83,14 @@ pub(super) fn flag_name(key: Key<'_>) -> String {
 /// Reads a variable of the environment.
 pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// `IUDEX_MODEL` and `IUDEX_BASE_URL`; an empty one counts as not set.
+/// `IUDEX_MODEL`, `IUDEX_BASE_URL` and `IUDEX_API_KEY`; an empty one counts as not set. Of the last only the name is
+/// taken: the configuration never holds a key.
 pub(super) fn from_environment(lookup: Lookup<'_>) -> Result<Raw, Refusal> {
     Ok(Raw {
         model: RawModel {
             name: variable(lookup, "IUDEX_MODEL")?.map(set),
             base_url: variable(lookup, "IUDEX_BASE_URL")?.map(set),
+            api_key_env: variable(lookup, "IUDEX_API_KEY")?.map(|_| set("IUDEX_API_KEY".to_owned())),
             ..RawModel::default()
         },
         ..Raw::default()
@@ -120,10 +98,12 @@ pub(super) fn from_environment(lookup: Lookup<'_>) -> Result<Raw, Refusal> {
 }
 
 /// The text of a variable; `None` when it is not set or empty. The value is never part of the error.
-pub(super) fn variable(lookup: Lookup<'_>, name: &str) -> Result<Option<String>, Refusal> {
+fn variable(lookup: Lookup<'_>, name: &str) -> Result<Option<String>, Refusal> {
     let Some(value) = lookup(name).filter(|value| !value.is_empty()) else { return Ok(None) };
     match value.into_string() {
         Ok(text) => Ok(Some(text)),
-        Err(_) => Err(Refusal::usage(format!("the variable {name} is not UTF-8"), format!("set {name} anew, or unset it"))),
+        Err(_) => {
+            Err(Refusal::usage(format!("the variable {name} is not UTF-8"), format!("set {name} anew, or unset it")))
+        }
     }
 }

@@ -141,6 +141,7 @@ pub(super) fn variable_name(key: Key<'_>) -> String {
     match (key.section, key.name) {
         ("model", "name") => "IUDEX_MODEL".to_owned(),
         ("model", "base-url") => "IUDEX_BASE_URL".to_owned(),
+        ("model", "api-key-env") => "IUDEX_API_KEY".to_owned(),
         (section, name) => format!("IUDEX_{section}_{name}"),
     }
 }

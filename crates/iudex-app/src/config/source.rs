@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use iudex_core::{PromptStrategy, Tokens, Usd};
+use iudex_core::{PromptStrategy, Usd};
 use iudex_model::ActionFormat;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -114,23 +115,24 @@ macro_rules! show_as_json {
     })* };
 }
 
-show_as_json!(bool, u32, u64, f64, String, Vec<String>);
+show_as_json!(bool, u32, u64, String, Vec<String>);
 
-impl Show for HumanDuration {
+impl Show for Duration {
     fn show(&self) -> Value {
-        Value::from(self.to_string())
+        Value::from(HumanDuration::from(*self).to_string())
+    }
+}
+
+impl Show for f32 {
+    fn show(&self) -> Value {
+        // By way of its shortest text: 0.2 stays 0.2.
+        self.to_string().parse::<f64>().map_or(Value::Null, Value::from)
     }
 }
 
 impl Show for PathBuf {
     fn show(&self) -> Value {
         Value::from(self.to_string_lossy())
-    }
-}
-
-impl Show for Tokens {
-    fn show(&self) -> Value {
-        Value::from(self.0)
     }
 }
 

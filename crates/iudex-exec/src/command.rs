@@ -1,10 +1,13 @@
-//! One command from start to end: spawn, read, limit, own every descendant.
+//! The words about one command: what to run, how it ended, what it printed.
+//!
+//! Never: what a result means.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::sandbox::Confinement;
+use crate::spool;
 
 /// What to run and within which bounds.
 #[derive(Debug, Clone)]
@@ -45,6 +48,9 @@ pub struct Finished {
     pub output: Captured,
     /// Processes that it left behind and that were killed (counted where that is possible).
     pub left_behind: u32,
+    /// What it changed where it must not and what was put back (only where the sandbox cannot keep it from that; see
+    /// [`crate::evidence`]).
+    pub restored: Vec<PathBuf>,
 }
 
 /// How a command ended.
@@ -80,7 +86,16 @@ pub struct Captured {
 impl Captured {
     /// Head and tail as text, with a line that says how many bytes are missing in between.
     pub fn text(&self) -> String {
-        todo!()
+        let mut text = String::from_utf8_lossy(&self.head).into_owned();
+        if self.omitted > 0 {
+            text.push_str(&spool::marker(self.omitted));
+        } else if !self.tail.is_empty() {
+            // The border may lie within a character.
+            let whole = [self.head.as_slice(), self.tail.as_slice()].concat();
+            return String::from_utf8_lossy(&whole).into_owned();
+        }
+        text.push_str(&String::from_utf8_lossy(&self.tail));
+        text
     }
 }
 
@@ -90,16 +105,4 @@ impl Captured {
 pub struct StartError {
     /// What failed.
     pub message: String,
-}
-
-/// Runs a command to its end. `on_line` gets each line of output for display (cut at 1,000 characters; under a flood
-/// lines are skipped, never delayed).
-///
-/// Dropping the future kills the command and all its descendants. So does the death of this process.
-///
-/// # Errors
-/// [`StartError`] only when the machine cannot start it; a missing program is an exit status of 127.
-pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Finished, StartError> {
-    let _ = (spec, on_line);
-    todo!()
 }

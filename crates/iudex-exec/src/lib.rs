@@ -2,12 +2,23 @@
 //!
 //! Never: what a result means. Gates and tools decide that.
 
+mod bubblewrap;
+mod capture;
 mod command;
 mod environment;
+mod guard;
+mod landlock;
+mod launch;
+mod lines;
 mod policy;
+mod run;
 mod sandbox;
+mod spool;
+mod supervise;
 
-pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError, run};
-pub use environment::child_environment;
-pub use policy::{Decision, PolicyContext, judge};
-pub use sandbox::{Backend, Confinement, Unavailable, detect};
+pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError};
+pub use environment::{child_environment, child_environment_from, child_environment_without};
+pub use policy::{Decision, judge};
+pub use run::run;
+pub use sandbox::{Backend, Confinement, Unavailable, detect, evidence};
+pub use supervise::{set_supervisor, supervise_main};

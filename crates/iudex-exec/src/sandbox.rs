@@ -1,6 +1,10 @@
 //! What holds a command: bubblewrap, else Landlock with seccomp, else nothing and only when the user said so.
+//!
+//! Never: a mechanism that was not tried, or one that holds less than its evidence says.
 
 use std::path::PathBuf;
+
+use crate::{bubblewrap, landlock};
 
 /// The mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +58,34 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// Finds the best mechanism that really works here, by trying it.
+/// Finds the best mechanism that really works here, by trying it (about 10 ms; the answer can be kept).
 ///
 /// # Errors
 /// [`Unavailable`] when neither bubblewrap nor Landlock works.
 pub fn detect() -> Result<Backend, Unavailable> {
-    todo!()
+    let of_bubblewrap = match bubblewrap::find() {
+        None => "bwrap: not found in PATH (package bubblewrap)".to_owned(),
+        Some(program) => match bubblewrap::probe(&program) {
+            Ok(_) => return Ok(Backend::Bubblewrap { program }),
+            Err(reason) => reason,
+        },
+    };
+    match landlock::probe() {
+        Ok(()) => Ok(Backend::Landlock),
+        Err(of_landlock) => Err(Unavailable { reason: format!("{of_bubblewrap}; landlock: {of_landlock}") }),
+    }
+}
+
+/// What the mechanism holds and what it does not, in a few words for the evidence of a gate.
+pub fn evidence(confinement: &Confinement) -> String {
+    let network = if confinement.network { ", network open" } else { "" };
+    match confinement.backend {
+        Backend::Bubblewrap { .. } => format!("bubblewrap{network}"),
+        Backend::Landlock => {
+            let loopback = if confinement.network { "" } else { "; no own loopback" };
+            let guarded = if confinement.read_only.is_empty() { "" } else { "; .git restored after each command" };
+            format!("landlock{network}{loopback}; no unix sockets; file modes not protected{guarded}")
+        }
+        Backend::None => "no sandbox, network open".to_owned(),
+    }
 }

@@ -1,0 +1,280 @@
+//! The sandbox by bubblewrap: its arguments, and whether it works here.
+//!
+//! Never: a capability. Started by root, bubblewrap keeps them unless told otherwise, and a remount gets through.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use crate::launch::is_executable;
+use crate::sandbox::Confinement;
+use crate::supervise::ARGUMENT;
+
+/// Namespaces and rights, the same for every command.
+const BASE: &[&str] = &[
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--cap-drop",
+    "ALL",
+    "--die-with-parent",
+    "--new-session",
+];
+const NO_NETWORK: &str = "--unshare-net";
+/// From 0.8 on; closes nested namespaces, which are no way out but a large surface of the kernel.
+const NO_NESTING: &str = "--disable-userns";
+/// Where the supervisor stands inside, wherever it is outside.
+const SUPERVISOR: &str = "/run/iudex/supervisor";
+/// Parts of a fresh `/proc` that belong to the machine. Root owns them, inside a user namespace too, and bubblewrap
+/// covers them only where a capability would count.
+const MACHINE: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "tty", "mtrr"];
+/// What programs need from `/run` and no daemon listens on.
+const RUN: &[&str] = &["/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/wrappers"];
+
+/// The program, from an absolute entry of PATH or its usual places.
+pub(crate) fn find() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/bin", "/bin", "/usr/local/bin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(usual)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join("bwrap"))
+        .find(|program| is_executable(program))
+}
+
+/// Tries the full set of flags on `true`, and the set without [`NO_NESTING`] when that one is refused. Returns the
+/// flags that work.
+///
+/// # Errors
+/// What bubblewrap answered, with what is known to cause it.
+pub(crate) fn probe(program: &Path) -> Result<Vec<&'static str>, String> {
+    let full: Vec<&str> = BASE.iter().copied().chain([NO_NESTING]).collect();
+    if try_flags(program, &full).is_ok() {
+        return Ok(full);
+    }
+    match try_flags(program, BASE) {
+        Ok(()) => Ok(BASE.to_vec()),
+        Err(answer) => Err(format!("{answer}{}", cause())),
+    }
+}
+
+fn try_flags(program: &Path, flags: &[&str]) -> Result<(), String> {
+    let output = Command::new(program)
+        .args(flags)
+        .arg(NO_NETWORK)
+        .args([
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            "--tmpfs",
+            "/tmp",
+            "--",
+            "/bin/sh",
+            "-c",
+            ":",
+        ])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("bwrap: {}: {error}", program.display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().lines().last().unwrap_or_default();
+    Err(if said.is_empty() { format!("bwrap: ended with {}", output.status) } else { said.to_owned() })
+}
+
+fn cause() -> &'static str {
+    let setting = |name: &str| std::fs::read_to_string(Path::new("/proc/sys").join(name)).unwrap_or_default();
+    if setting("kernel/apparmor_restrict_unprivileged_userns").trim() == "1" {
+        " (AppArmor restricts user namespaces: an AppArmor profile for bwrap, or sysctl \
+         kernel.apparmor_restrict_unprivileged_userns=0, permits them)"
+    } else if setting("kernel/unprivileged_userns_clone").trim() == "0" {
+        " (user namespaces are off: sysctl kernel.unprivileged_userns_clone=1 permits them)"
+    } else if setting("user/max_user_namespaces").trim() == "0" {
+        " (user namespaces are off: sysctl user.max_user_namespaces is 0)"
+    } else {
+        ""
+    }
+}
+
+/// The flags that work with this program, tried once in a process.
+fn flags(program: &Path) -> Vec<&'static str> {
+    static KNOWN: Mutex<Option<HashMap<PathBuf, Vec<&'static str>>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(flags) = known.get(program) {
+        return flags.clone();
+    }
+    // Where none works the start will fail and say why.
+    let flags = probe(program).unwrap_or_else(|_| BASE.to_vec());
+    known.insert(program.to_owned(), flags.clone());
+    flags
+}
+
+/// The whole command line: bubblewrap, and inside it the supervisor at `executable`.
+pub(crate) fn arguments(program: &Path, confinement: &Confinement, executable: &Path) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec![program.into()];
+    arguments.extend(flags(program).into_iter().map(OsString::from));
+    if !confinement.network {
+        arguments.push(NO_NETWORK.into());
+    }
+    let mut add = |parts: &[&Path]| arguments.extend(parts.iter().map(OsString::from));
+    let ro_bind = Path::new("--ro-bind");
+    add(&[ro_bind, Path::new("/"), Path::new("/")]);
+    add(&[Path::new("--dev"), Path::new("/dev")]);
+    add(&[Path::new("--proc"), Path::new("/proc")]);
+    for name in MACHINE {
+        let path = Path::new("/proc").join(name);
+        if path.exists() {
+            add(&[ro_bind, &path, &path]);
+        }
+    }
+    for mount in mounts(confinement) {
+        match &mount.what {
+            What::Writable(source) => add(&[Path::new("--bind"), source, &mount.path]),
+            What::ReadOnly(source) => add(&[ro_bind, source, &mount.path]),
+            What::Nothing if mount.path.is_dir() => add(&[Path::new("--tmpfs"), &mount.path]),
+            What::Nothing => add(&[ro_bind, Path::new("/dev/null"), &mount.path]),
+        }
+    }
+    add(&[ro_bind, executable, Path::new(SUPERVISOR)]);
+    // Nothing is put into what covers, in the end.
+    for mount in mounts(confinement) {
+        if mount.what == What::Nothing && mount.path.is_dir() {
+            add(&[Path::new("--remount-ro"), &mount.path]);
+        }
+    }
+    add(&[Path::new("--chdir"), Path::new("/"), Path::new("--"), Path::new(SUPERVISOR), Path::new(ARGUMENT)]);
+    arguments
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    Writable(PathBuf),
+    ReadOnly(PathBuf),
+    /// Covered by emptiness.
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Mount {
+    path: PathBuf,
+    what: What,
+}
+
+/// All mounts over the read-only root, a directory before what lies in it: so the deeper rule wins, and of two rules
+/// for the same place the later one in this list.
+fn mounts(confinement: &Confinement) -> Vec<Mount> {
+    let Confinement { work_dir, read_only, hidden, private_tmp, caches, network, .. } = confinement;
+    let mut mounts = Vec::new();
+    let mut mount = |path: &Path, what: What| mounts.push(Mount { path: path.to_owned(), what });
+    for covered in ["/run", "/var/run"] {
+        let covered = Path::new(covered);
+        // Daemons listen there; a read-only mount does not keep anyone from connecting.
+        if covered.is_dir() && !covered.is_symlink() {
+            mount(covered, What::Nothing);
+        }
+    }
+    let resolver = Path::new("/etc/resolv.conf").canonicalize().ok().filter(|_| *network);
+    let needed = RUN.iter().map(PathBuf::from).chain(resolver);
+    for path in needed.filter(|path| path.starts_with("/run") && path.exists()) {
+        mount(&path, What::ReadOnly(path.clone()));
+    }
+    for temporary in ["/tmp", "/var/tmp"] {
+        let temporary = Path::new(temporary);
+        if temporary.is_dir() && !temporary.is_symlink() {
+            mount(temporary, What::Writable(private_tmp.clone()));
+        }
+    }
+    let own = [work_dir, caches, private_tmp];
+    for path in hidden {
+        // What a command needs stays: a cover of a directory above it comes first, one of itself not at all.
+        if !own.contains(&path) {
+            mount(path, What::Nothing);
+        }
+    }
+    for path in listeners(&own) {
+        mount(&path, What::Nothing);
+    }
+    for path in own {
+        mount(path, What::Writable(path.clone()));
+    }
+    for path in read_only {
+        mount(path, What::ReadOnly(path.clone()));
+    }
+    for (path, source) in cargo(confinement) {
+        mount(&path, What::ReadOnly(source));
+    }
+    // Stable: rules for the same depth stay in the order above.
+    mounts.sort_by_key(|mount| mount.path.components().count());
+    mounts
+}
+
+/// The unix sockets that someone listens on outside of what is covered anyway. Most talk to a daemon with more rights.
+fn listeners(own: &[&PathBuf]) -> Vec<PathBuf> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let covered = ["/run", "/var/run", "/tmp", "/var/tmp", "/dev", "/proc"];
+    let mut found: Vec<PathBuf> = table
+        .lines()
+        .filter_map(|line| line.split_ascii_whitespace().nth(7))
+        .filter_map(|path| Path::new(path).canonicalize().ok())
+        .filter(|path| !covered.iter().any(|covered| path.starts_with(covered)))
+        .filter(|path| !own.iter().any(|own| path.starts_with(own)))
+        .filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket()))
+        .collect();
+    found.sort();
+    found.dedup();
+    found.truncate(100);
+    found
+}
+
+/// The user's registry and tools in the private `CARGO_HOME`: (where, what). With a network cargo downloads into a
+/// private registry instead, and only the settings and the tools are the user's.
+fn cargo(confinement: &Confinement) -> Vec<(PathBuf, PathBuf)> {
+    let Some(home) = user_cargo_home() else { return Vec::new() };
+    let private = confinement.caches.join("cargo");
+    if home == private || !make_real_directory(&private) {
+        return Vec::new();
+    }
+    let mut parts = vec!["bin", "config.toml", "config"];
+    if !confinement.network {
+        // The sources stay private and writable: cargo unpacks there what lies packed in the user's cache.
+        if make_real_directory(&private.join("registry")) {
+            parts.extend(["registry/index", "registry/cache"]);
+        }
+        parts.push("git");
+    }
+    parts
+        .into_iter()
+        .map(|part| (private.join(part), home.join(part)))
+        // Over a link of the command's making nothing is mounted.
+        .filter(|(place, source)| source.exists() && !place.is_symlink())
+        .collect()
+}
+
+/// Where the user's cargo has its files.
+pub(crate) fn user_cargo_home() -> Option<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = named.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")))?;
+    home.canonicalize().ok().filter(|home| home.is_dir())
+}
+
+/// Makes a directory in the caches; a command may have left a link or a file there, which gives way.
+fn make_real_directory(path: &Path) -> bool {
+    if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+        let _ = std::fs::remove_file(path);
+    }
+    path.is_dir() || std::fs::create_dir(path).is_ok()
+}

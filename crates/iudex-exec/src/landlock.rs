@@ -1,0 +1,69 @@
+//! The sandbox where bubblewrap does not work: Landlock for files, seccomp for the network, no capabilities.
+//!
+//! Never: less than it says. What the kernel cannot enforce is a failure and not a smaller sandbox.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::Confinement;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{apply, probe};
+
+/// What a confined process may touch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Rules {
+    /// Readable and executable with everything below.
+    pub(crate) readable: Vec<PathBuf>,
+    /// Writable with everything below.
+    pub(crate) writable: Vec<PathBuf>,
+    pub(crate) network: bool,
+    /// The user's cargo home and the private one that links to its parts.
+    pub(crate) cargo: Option<(PathBuf, PathBuf)>,
+}
+
+/// The rules for a command. Landlock cannot take back below a directory what it grants on it, so what is hidden is
+/// left out on the way down from the root, and what lies read-only in the work directory is put back afterwards (see
+/// [`crate::guard`]).
+pub(crate) fn rules(confinement: &Confinement) -> Rules {
+    let mut readable = Vec::new();
+    grant(Path::new("/"), &confinement.hidden, &mut readable);
+    Rules {
+        readable,
+        writable: [&confinement.work_dir, &confinement.caches, &confinement.private_tmp].map(Clone::clone).to_vec(),
+        network: confinement.network,
+        cargo: crate::bubblewrap::user_cargo_home().map(|home| (home, confinement.caches.join("cargo"))),
+    }
+}
+
+/// Grants `path` as a whole when nothing hidden lies in it, else each of its entries.
+fn grant(path: &Path, hidden: &[PathBuf], granted: &mut Vec<PathBuf>) {
+    if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+        return;
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        granted.push(path.to_owned());
+        return;
+    }
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        // A link would grant what it leads to; that has its own place on the way down.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            grant(&entry.path(), hidden, granted);
+        }
+    }
+}
+
+/// There is no Landlock on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn probe() -> Result<(), String> {
+    Err("this system has none".to_owned())
+}
+
+/// There is no Landlock on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn apply(_: &Rules) -> Result<(), String> {
+    probe()
+}

@@ -1,0 +1,275 @@
+//! One command from start to end: start the supervisor, read, limit, end.
+//!
+//! Never: return while something of the command is alive.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::time::{Instant as TokioInstant, sleep, sleep_until, timeout};
+
+use crate::capture::Capture;
+use crate::command::{CommandSpec, End, Finished, OutputSpec, StartError};
+use crate::guard::Guard;
+use crate::launch;
+use crate::lines::{self, Lines};
+use crate::supervise::{ARGUMENT, Exit, Message, Request, frame, supervisor, take_message};
+
+/// What is read at once.
+const BUFFER: usize = 64 << 10;
+/// The kernel's size of a pipe that lets a flood through quickly; the most that an ordinary user may ask for.
+const PIPE: usize = 1 << 20;
+/// How long the supervisor has for taking a request, and for ending once it said that all is gone.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long the supervisor has for killing everything; more than its own patience.
+const KILL: Duration = Duration::from_secs(15);
+/// The longest argument that Linux takes (`MAX_ARG_STRLEN`, the closing zero included).
+const LONGEST: usize = 131_072;
+
+/// Runs a command to its end. `on_line` gets each line of output for display (cut at 1,000 characters; under a flood
+/// lines are skipped, never delayed).
+///
+/// Under a sandbox a few variables are set beyond the given ones: `TMPDIR`, `TMP` and `TEMP` name the private
+/// directory, and without a network `CARGO_NET_OFFLINE` keeps cargo from waiting for one.
+///
+/// Dropping the future kills the command and all its descendants. So does the death of this process.
+///
+/// # Errors
+/// [`StartError`] only when the machine cannot start it; a missing program is an exit status of 127.
+pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Finished, StartError> {
+    let start = Instant::now();
+    if let Some(reason) = not_a_script(&spec.script) {
+        return Ok(refused(&reason, &spec.output, start));
+    }
+    let executable = supervisor().map_err(|error| StartError { message: format!("cannot run a command: {error}") })?;
+    let request = launch::request(&spec, &executable)?;
+    // Declared before the job: what the sandbox cannot protect is put back after everything is dead.
+    let guard = Guard::over(&spec.confinement);
+    let (mut job, output) = Job::start(&executable)?;
+    let mut follow = Follow {
+        capture: Capture::new(&spec.output),
+        lines: Lines::new(Instant::now()),
+        started: false,
+        timed_out: false,
+    };
+    let last = follow.to_the_end(&mut job, &output, &request, &spec, on_line).await?;
+    job.finish();
+    drain(&output, &mut follow.capture, &mut follow.lines, on_line);
+    follow.lines.finish(on_line);
+    let restored = guard.restore();
+    let output = follow.capture.finish();
+    let (end, left_behind) = match last {
+        Some(Message::Ended { exit, left_behind }) => (end_of(exit), left_behind),
+        Some(Message::Failed(reason)) => return Err(StartError { message: reason }),
+        // The command, or someone else, killed what held it.
+        Some(Message::Vanished(_) | Message::Started) | None if follow.started => (End::Signalled(9), 0),
+        Some(Message::Vanished(exit)) => {
+            let message = format!(
+                "bubblewrap could not set up the sandbox ({}): {}. hint: `iudex doctor` tells what works here",
+                words(exit),
+                output.text().trim()
+            );
+            return Err(StartError { message });
+        }
+        Some(Message::Started) | None => {
+            let message = format!(
+                "{} did not act as the supervisor of the command: {}",
+                executable.display(),
+                output.text().trim()
+            );
+            return Err(StartError { message });
+        }
+    };
+    let end = if follow.timed_out { End::TimedOut } else { end };
+    Ok(Finished { end, duration: start.elapsed(), output, left_behind, restored })
+}
+
+/// Why this can be no argument of bash; that is the fault of the script and not of the machine.
+fn not_a_script(script: &str) -> Option<String> {
+    if script.len() >= LONGEST {
+        let length = script.len();
+        return Some(format!(
+            "iudex: a command of {length} bytes is too long for bash -c (at most {}): put it into a file\n",
+            LONGEST - 1
+        ));
+    }
+    script.contains('\0').then(|| "iudex: a command cannot contain a zero byte\n".to_owned())
+}
+
+fn refused(reason: &str, output: &OutputSpec, start: Instant) -> Finished {
+    let mut capture = Capture::new(output);
+    capture.push(reason.as_bytes());
+    Finished {
+        end: End::Exited(126),
+        duration: start.elapsed(),
+        output: capture.finish(),
+        left_behind: 0,
+        restored: Vec::new(),
+    }
+}
+
+fn end_of(exit: Exit) -> End {
+    match exit {
+        Exit::Code(code) => End::Exited(code),
+        Exit::Signal(signal) => End::Signalled(signal),
+    }
+}
+
+fn words(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit status {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+    }
+}
+
+/// What is known of a command while it runs.
+struct Follow {
+    capture: Capture,
+    lines: Lines,
+    started: bool,
+    timed_out: bool,
+}
+
+impl Follow {
+    /// Reads until the supervisor says how it ended, or says nothing more.
+    async fn to_the_end(
+        &mut self,
+        job: &mut Job,
+        output: &pipe::Receiver,
+        request: &Request,
+        spec: &CommandSpec,
+        on_line: &mut dyn FnMut(&str),
+    ) -> Result<Option<Message>, StartError> {
+        let failed = |error: io::Error| StartError { message: format!("cannot speak to the supervisor: {error}") };
+        let bytes = frame(request).map_err(failed)?;
+        let now = TokioInstant::now();
+        let mut deadline = now.checked_add(spec.time_limit).unwrap_or(now + Duration::from_secs(365 * 24 * 3600));
+        let Some(control) = &mut job.control else { return Ok(None) };
+        // One that cannot act as a supervisor closes the socket: its end is noticed below.
+        let _ = timeout(ANSWER, control.write_all(&bytes)).await;
+        let mut buffer = vec![0; BUFFER];
+        let mut received = Vec::new();
+        let mut open = true;
+        loop {
+            tokio::select! {
+                biased;
+                () = sleep_until(deadline) => {
+                    if self.timed_out || !self.started {
+                        let message = "the command neither started nor ended within its time limit".to_owned();
+                        return if self.timed_out { Ok(None) } else { Err(StartError { message }) };
+                    }
+                    self.timed_out = true;
+                    deadline = TokioInstant::now() + KILL;
+                    let _ = control.shutdown().await;
+                }
+                read = control.read_buf(&mut received) => {
+                    if !matches!(read, Ok(1..)) {
+                        return Ok(None);
+                    }
+                    while let Some(message) = take_message(&mut received).map_err(failed)? {
+                        match message {
+                            Message::Started => self.started = true,
+                            last => return Ok(Some(last)),
+                        }
+                    }
+                }
+                readable = output.readable(), if open => {
+                    match readable.and_then(|()| output.try_read(&mut buffer)) {
+                        Ok(0) => open = false,
+                        Ok(length) => self.take(&buffer[..length], on_line),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(_) => open = false,
+                    }
+                }
+                () = sleep(lines::INTERVAL), if self.lines.is_waiting() => self.lines.tick(Instant::now(), on_line),
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(&str)) {
+        self.capture.push(bytes);
+        self.lines.push(bytes, Instant::now(), on_line);
+    }
+}
+
+/// Takes what the pipe still holds. Nobody is alive to write more, so this ends; if someone is after all (a process
+/// that could not be killed), it ends too.
+fn drain(output: &pipe::Receiver, capture: &mut Capture, lines: &mut Lines, on_line: &mut dyn FnMut(&str)) {
+    let mut buffer = vec![0; BUFFER];
+    let mut left = 4 * PIPE;
+    while left > 0 {
+        // Not `try_read`: it trusts what it knew of the pipe the last time that it waited.
+        match rustix::io::read(output, &mut buffer[..]) {
+            Ok(length @ 1..) => {
+                capture.push(&buffer[..length]);
+                lines.push(&buffer[..length], Instant::now(), on_line);
+                left = left.saturating_sub(length);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// A running supervisor. Dropping it ends the command and waits until it is gone.
+struct Job {
+    child: Child,
+    control: Option<UnixStream>,
+}
+
+impl Job {
+    fn start(executable: &Path) -> Result<(Self, pipe::Receiver), StartError> {
+        let failed = |error: io::Error| StartError {
+            message: format!("cannot start the supervisor {}: {error}", executable.display()),
+        };
+        let (ours, theirs) = StdUnixStream::pair().map_err(failed)?;
+        ours.set_nonblocking(true).map_err(failed)?;
+        let control = UnixStream::from_std(ours).map_err(failed)?;
+        let (reader, writer) = io::pipe().map_err(failed)?;
+        #[cfg(target_os = "linux")]
+        let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE);
+        let output = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
+        let errors = writer.try_clone().map_err(failed)?;
+        let child = Command::new(executable)
+            .arg0("iudex")
+            .arg(ARGUMENT)
+            .env_clear()
+            .current_dir("/")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(writer)
+            .stderr(errors)
+            .spawn()
+            .map_err(failed)?;
+        Ok((Self { child, control: Some(control) }, output))
+    }
+
+    /// Waits for the supervisor, which is about to end; kills it when it does not.
+    fn finish(&mut self) {
+        self.control = None;
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(100);
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if start.elapsed() < KILL => std::thread::sleep(pause),
+                Ok(Some(_)) => return,
+                Ok(None) | Err(_) => break,
+            }
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

@@ -1,0 +1,42 @@
+//! Where the executable of the supervisor is: this one.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the executable that calls [`crate::supervise_main`] first thing, for a program that is not it itself (tests).
+/// The first call counts.
+pub fn set_supervisor(program: PathBuf) {
+    let _ = CHOSEN.set(program);
+}
+
+/// Why there is no supervisor.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExecutableError {
+    #[error("the path of the running iudex cannot be found: {0}")]
+    Unknown(std::io::Error),
+    #[error("the running iudex is no longer at {0}. hint: it was replaced; start iudex again")]
+    Gone(PathBuf),
+}
+
+/// The executable to run as a supervisor.
+pub(crate) fn supervisor() -> Result<PathBuf, ExecutableError> {
+    if let Some(chosen) = CHOSEN.get() {
+        return Ok(chosen.clone());
+    }
+    let own = std::env::current_exe().map_err(ExecutableError::Unknown)?;
+    if let Some(beside) = beside_a_test(&own) {
+        return Ok(beside);
+    }
+    if own.is_file() { Ok(own) } else { Err(ExecutableError::Gone(own)) }
+}
+
+/// A test program has no way to call `supervise_main`; cargo builds one that has beside it. Not in a release build.
+fn beside_a_test(own: &Path) -> Option<PathBuf> {
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    let directory = own.parent().filter(|directory| directory.ends_with("deps"))?.parent()?;
+    ["examples/supervisor", "iudex"].iter().map(|name| directory.join(name)).find(|program| program.is_file())
+}

@@ -13,7 +13,6 @@ use iudex_core::{
 };
 use iudex_exec::{Backend, CommandSpec, Confinement, End, OutputSpec};
 
-use crate::clean::clean_line;
 use crate::excerpt::{clip, failing_part, tokens};
 use crate::scan::Scan;
 use crate::{fingerprint, missing, scan, words};
@@ -129,29 +128,23 @@ impl CheckGate {
             output: OutputSpec { head: HEAD_IN_MEMORY, tail: TAIL_IN_MEMORY, file: Some(file.to_owned()) },
             confinement: self.settings.confinement.clone(),
         };
-        let mut show = |line: &str| context.events.progress(Progress::CommandLine(&clean_line(line.as_bytes())));
+        let mut show = |line: &str| context.events.progress(Progress::CommandLine(line));
         let finished = iudex_exec::run(spec, &mut show).await;
         finished.map_err(|error| format!("the check {} could not be started: {error}", words::quoted(command)))
     }
 
     fn evidence(&self, tree: &TreeId) -> CheckEvidence {
         let confinement = &self.settings.confinement;
-        let mut notes = Vec::new();
-        match confinement.backend {
-            Backend::Bubblewrap { .. } => {}
-            Backend::Landlock => notes.push(
-                "landlock holds writes, seccomp the network; processes and the rest of the file system are visible \
-                 to the check"
-                    .to_owned(),
-            ),
-            Backend::None => notes.push("no sandbox held the check".to_owned()),
-        }
+        let (sandbox, notes) = match confinement.backend {
+            Backend::None => ("none".to_owned(), vec!["no sandbox held the check".to_owned()]),
+            _ => (iudex_exec::evidence(confinement), Vec::new()),
+        };
         CheckEvidence {
             tree: tree.clone(),
             place: Place::InPlace,
             commands: Vec::new(),
             baseline_green: self.baseline.as_ref().map(|before| before.green),
-            sandbox: confinement.backend.word().to_owned(),
+            sandbox,
             network: confinement.network || confinement.backend == Backend::None,
             notes,
         }
@@ -313,6 +306,10 @@ impl Asked {
                 let note = format!("the whole output of {} was not kept: {error}", words::quoted(command));
                 self.evidence.notes.push(note);
             }
+        }
+        for path in &finished.restored {
+            let note = format!("{} changed {}, put back by iudex", words::quoted(command), path.display());
+            self.evidence.notes.push(note);
         }
         if finished.left_behind > 0 {
             self.evidence.notes.push(format!(

@@ -164,7 +164,7 @@ pub(crate) fn tokens(text: &str) -> usize {
             ' ' => usize::from(length > 1 || chars.peek().is_some_and(char::is_ascii_digit)),
             c if c.is_ascii() => usize::div_ceil(length, 8),
             c if c.is_alphanumeric() => length,
-            _ => usize::div_ceil(length, 4) * 2,
+            _ => usize::div_ceil(length, 2) * 3,
         };
     }
     total + total / 10

@@ -38,11 +38,11 @@ fn defines_commands(script: &str) -> bool {
         })
 }
 
-/// The name in `bash: line 1: foo: command not found`. A script of the project that lacks a program reports under its
+/// The name in `/usr/bin/bash: line 1: foo: command not found`. A script of the project that lacks a program reports under its
 /// own name and is no reason to stop: the work may mend it.
 fn reported(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("bash: line ")?;
-    let (number, rest) = rest.split_once(": ")?;
+    let (shell, rest) = line.split_once(": line ")?;
+    let (number, rest) = rest.split_once(": ").filter(|_| shell.rsplit('/').next() == Some("bash"))?;
     number.bytes().all(|b| b.is_ascii_digit()).then(|| rest.strip_suffix(": command not found"))?
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_program_that_bash_reports_is_named() {
-        let errors = ["bash: line 1: nosuchtool: command not found"];
+        let errors = ["/usr/bin/bash: line 1: nosuchtool: command not found"];
         assert_eq!(missing("nosuchtool --all", &errors).as_deref(), Some("nosuchtool"));
         assert_eq!(missing("true && nosuchtool", &errors).as_deref(), Some("nosuchtool"));
         assert_eq!(missing("nosuchtool .", &errors).as_deref(), Some("nosuchtool"));

@@ -23,6 +23,9 @@ const LINES_AFTER_SUMMARY: usize = 6;
 /// Errors of the shell that are kept.
 const MOST_SHELL_ERRORS: usize = 8;
 
+/// What a kept file holds of an output at the most (first 8 and last 56 MiB).
+const KEPT_IN_FILE: u64 = 64 * 1024 * 1024;
+
 /// Bytes of the kept file that are read between two chances to be cancelled.
 const READ_AT_ONCE: usize = 256 * 1024;
 
@@ -123,14 +126,20 @@ impl Reader {
             self.last_line.clear();
             self.last_line.push_str(&shorten(line.trim(), 300));
         }
-        let from_shell = ["bash: line ", "bash: ", "env: ", "timeout: "].iter().any(|start| line.starts_with(start));
-        if from_shell {
+        if is_of_a_starter(line) {
             if self.shell_errors.len() == MOST_SHELL_ERRORS {
                 self.shell_errors.remove(0);
             }
             self.shell_errors.push(shorten(line, 300));
         }
     }
+}
+
+/// True for what bash (with or without its path), `env` and `timeout` print when they cannot start something.
+fn is_of_a_starter(line: &str) -> bool {
+    line.split_once(": ").is_some_and(|(name, _)| {
+        matches!(name.rsplit('/').next(), Some("bash" | "sh" | "env" | "timeout" | "nice" | "nohup" | "stdbuf"))
+    })
 }
 
 /// Reads what a command printed: from memory, or from the kept file where memory does not hold all of it.
@@ -153,7 +162,7 @@ pub(crate) async fn scan(output: &Captured) -> Scan {
 /// `None` when the file cannot be read.
 async fn scan_file(path: &Path, total: u64) -> Option<Scan> {
     let mut file = File::open(path).ok()?;
-    let complete = file.metadata().ok()?.len() >= total;
+    let complete = total <= KEPT_IN_FILE;
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; READ_AT_ONCE];
     loop {

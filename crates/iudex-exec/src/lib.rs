@@ -18,7 +18,7 @@ mod supervise;
 
 pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError};
 pub use environment::{child_environment, child_environment_from, child_environment_without};
-pub use policy::{Decision, judge};
+pub use policy::{Decision, PolicyContext, judge};
 pub use run::run;
 pub use sandbox::{Backend, Confinement, Unavailable, detect, evidence};
 pub use supervise::{set_supervisor, supervise_main};

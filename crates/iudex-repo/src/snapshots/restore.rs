@@ -217,8 +217,8 @@ impl Snapshots {
             Done::Failed => {}
         };
         // Removals first: a file that goes may stand where a directory comes back, and the other way round.
-        let (removals, writes): (Vec<_>, Vec<_>) = steps.iter().partition(|(_, entry)| entry.is_none());
-        for (path, _) in removals {
+        let (gone, back): (Vec<_>, Vec<_>) = steps.iter().partition(|(_, entry)| entry.is_none());
+        for (path, _) in gone {
             mark(path, writer.remove(path));
             writer.remove_empty_parents(path, &plan.directories);
         }
@@ -228,7 +228,7 @@ impl Snapshots {
                 writer.remove_empty_parents(directory, &plan.directories);
             }
         }
-        for (path, entry) in writes {
+        for (path, entry) in back {
             if let Some(entry) = entry {
                 mark(path, writer.write(path, entry, plan.private_modes.get(path).copied())?);
             }

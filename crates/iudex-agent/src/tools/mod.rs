@@ -1,0 +1,176 @@
+//! The tools of the built-in agent: read, write, edit, bash, search.
+//!
+//! Never: a path outside the work directory, a file that is half written, or a result that says more than was done.
+
+mod arguments;
+mod bash;
+mod digest;
+mod edit;
+mod file;
+mod indent;
+mod matching;
+mod place;
+mod read;
+mod search;
+mod text;
+mod walk;
+mod write;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use iudex_exec::Confinement;
+use iudex_model::ToolSpec;
+use serde_json::{Map, Value};
+
+use self::place::Place;
+
+/// What tools work on and within which bounds.
+#[derive(Debug, Clone)]
+pub struct ToolSettings {
+    /// The work directory, absolute and canonical. Writes reach beneath it only.
+    pub work_dir: PathBuf,
+    /// Paths beneath it that are never written (`.git`).
+    pub read_only: Vec<PathBuf>,
+    /// The environment of commands.
+    pub env: Vec<(OsString, OsString)>,
+    /// What holds commands.
+    pub confinement: Confinement,
+    /// The time limit of one command (2 min).
+    pub bash_time_limit: Duration,
+    /// The most bytes that one result may take.
+    pub result_bytes: usize,
+}
+
+/// The tools, ready to use.
+#[derive(Debug)]
+pub struct ToolBox {
+    settings: ToolSettings,
+    place: Place,
+    specs: Vec<ToolSpec>,
+}
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// False for an error.
+    pub ok: bool,
+    /// The text that the model sees.
+    pub text: String,
+    /// The safety policy refused hard: the pass ends as *blocked* with this reason.
+    pub blocked: Option<String>,
+    /// True when a file may have been changed.
+    pub may_have_changed: bool,
+}
+
+impl ToolResult {
+    fn done(text: impl Into<String>) -> Self {
+        Self { ok: true, text: text.into(), blocked: None, may_have_changed: false }
+    }
+
+    fn changed(text: impl Into<String>) -> Self {
+        Self { may_have_changed: true, ..Self::done(text) }
+    }
+
+    fn error(text: impl Into<String>) -> Self {
+        Self { ok: false, ..Self::done(text) }
+    }
+}
+
+/// The longest line that shows what a call works on, in characters.
+const SUBJECT_CHARACTERS: usize = 100;
+
+impl ToolBox {
+    /// Tools with these settings.
+    pub fn new(settings: ToolSettings) -> Self {
+        let place = Place {
+            work_dir: settings.work_dir.clone(),
+            read_only: settings.read_only.clone(),
+            hidden: settings.confinement.hidden.clone(),
+        };
+        let specs = vec![read::spec(), write::spec(), edit::spec(), bash::spec(), search::spec()];
+        Self { settings, place, specs }
+    }
+
+    /// The directory that the tools work on.
+    pub fn work_dir(&self) -> &Path {
+        &self.settings.work_dir
+    }
+
+    /// The tools as a model sees them. Byte-stable.
+    pub fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    /// One line that shows what a call works on.
+    pub fn subject(&self, tool: &str, arguments: &Map<String, Value>) -> String {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+        let subject = match tool {
+            "bash" => text("command").to_owned(),
+            "search" if text("path").is_empty() => text("pattern").to_owned(),
+            "search" => format!("{} in {}", text("pattern"), text("path")),
+            _ => text("path").to_owned(),
+        };
+        one_line(&subject, SUBJECT_CHARACTERS)
+    }
+
+    /// Runs a call whose arguments fit the schema.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        on_line: &mut dyn FnMut(&str),
+    ) -> ToolResult {
+        let outcome = match tool {
+            "read" => read::run(&self.place, self.settings.result_bytes, arguments),
+            "write" => write::run(&self.place, arguments),
+            "edit" => edit::run(&self.place, arguments),
+            "bash" => bash::run(&self.settings, arguments, on_line).await,
+            "search" => search::run(&self.place, self.settings.result_bytes, arguments).await,
+            unknown => Err(format!("There is no tool {unknown:?}. The tools are: read, write, edit, bash, search.")),
+        };
+        let mut result = outcome.unwrap_or_else(ToolResult::error);
+        result.text = bounded(result.text, self.settings.result_bytes);
+        result
+    }
+
+    /// A digest of names, sizes and times below the work directory (`.git` and ignored directories left out), to see
+    /// whether a call changed anything.
+    pub fn state_digest(&self) -> String {
+        digest::of(&self.settings.work_dir)
+    }
+}
+
+/// Text as one line without control characters, cut at `most` characters.
+fn one_line(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean = line.chars().filter(|c| !c.is_control());
+    if clean.clone().count() <= most { clean.collect() } else { clean.take(most - 1).chain(['…']).collect() }
+}
+
+/// A text that takes at most `most` bytes; what is left out in the middle is said.
+fn bounded(text: String, most: usize) -> String {
+    const NOTE_BYTES: usize = 60;
+    if text.len() <= most {
+        return text;
+    }
+    let room = most.saturating_sub(NOTE_BYTES);
+    let head_end = text.floor_char_boundary(room / 2);
+    let tail_start = text.ceil_char_boundary(text.len() - (room - room / 2));
+    format!("{}\n[{} bytes left out]\n{}", &text[..head_end], tail_start - head_end, &text[tail_start..])
+}
+
+/// A byte count for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} bytes"),
+        10_000..=9_999_999 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+/// `1 line`, `2 lines`.
+fn count(number: usize, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
+}

@@ -1,0 +1,63 @@
+//! `write`: creates or replaces a whole file. Keeps mode, byte order mark and CRLF of the file that it replaces.
+
+use iudex_model::ToolSpec;
+use serde_json::{Map, Value, json};
+
+use super::file::{self, Found};
+use super::place::{Place, Resolved};
+use super::text::{Document, Encoding};
+use super::{ToolResult, arguments, count};
+
+/// Files above this size are replaced without a look at what they hold.
+const MOST_LOOKED_AT: u64 = 16 << 20;
+
+pub(super) fn spec() -> ToolSpec {
+    ToolSpec {
+        name: "write",
+        description: "Create or replace a whole file.",
+        parameters: json!({
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+            "required": ["path", "content"],
+        }),
+    }
+}
+
+pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolResult, String> {
+    let target = place.for_writing(arguments::text(arguments, "path")?)?;
+    put(place, &target, arguments::text(arguments, "content")?)
+}
+
+/// Makes `content` the whole content of a file.
+pub(super) fn put(place: &Place, target: &Resolved, content: &str) -> Result<ToolResult, String> {
+    let lines = count(content.lines().count(), "line");
+    let (before, verb) = match file::look(target)? {
+        Found::Directory => return Err(format!("{} is a directory. Give the path of a file in it.", target.shown)),
+        Found::Nothing => (None, "Created"),
+        Found::File(_) => (file::read_all(target, MOST_LOOKED_AT)?, "Replaced"),
+    };
+    let bytes = match before.as_deref() {
+        Some(before) => as_before(before, content),
+        None => content.as_bytes().to_vec(),
+    };
+    if before.as_ref() == Some(&bytes) {
+        return Ok(ToolResult::done(format!("{} already has this content; nothing was changed.", target.shown)));
+    }
+    file::replace(place, target, &bytes)?;
+    Ok(ToolResult::changed(format!("{verb} {} ({lines}).", target.shown)))
+}
+
+/// The content with mark, encoding and line endings of what it replaces.
+fn as_before(before: &[u8], content: &str) -> Vec<u8> {
+    let Some(mut document) = Document::decode(before) else { return content.as_bytes().to_vec() };
+    let mut text = content.strip_prefix('\u{feff}').unwrap_or(content).to_owned();
+    if document.is_crlf_throughout() && !text.contains('\r') {
+        text = text.replace('\n', "\r\n");
+    }
+    // Bytes that were no UTF-8 are gone with the old content.
+    if matches!(document.encoding, Encoding::SingleByte | Encoding::MostlyUtf8) {
+        document.encoding = Encoding::Utf8;
+    }
+    document.mark |= content.starts_with('\u{feff}');
+    document.encode_text(&text).unwrap_or_else(|_| text.into_bytes())
+}

@@ -1,0 +1,168 @@
+//! The calls of a turn: run one after the other, each with its result.
+//!
+//! Never: a call that is left without a result.
+
+use std::collections::HashSet;
+
+use iudex_core::{Event, PassEnd, Progress};
+use iudex_model::{AssistantCall, Completion, DONE, ToolCall};
+use serde_json::Value;
+
+use super::super::conversation::Item;
+use super::super::{prompt, stuck};
+use super::Pass;
+use crate::tools::ToolResult;
+
+/// Larger files are compared by size and time only.
+const MOST_COMPARED: u64 = 4 * 1024 * 1024;
+
+impl Pass<'_> {
+    /// Runs the calls of an answer, one after the other.
+    pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>, completion: Completion) -> Option<PassEnd> {
+        self.without_call = 0;
+        self.agent.format_troubles = 0;
+        let is_native = !completion.calls.is_empty();
+        let made: Vec<AssistantCall> = if is_native { self.made_native(&calls) } else { Vec::new() };
+        let open = calls.iter().enumerate().map(|(index, call)| {
+            let known = call.name != DONE;
+            let subject = if known { self.agent.tools.subject(&call.name, &call.arguments) } else { String::new() };
+            (made.get(index).map(|call| call.id.clone()), format!("{} {subject}", call.name).trim().to_owned())
+        });
+        let open: Vec<_> = open.collect();
+        let titles: Vec<String> = open.iter().map(|(_, title)| title.clone()).collect();
+        self.agent.talk.answer(completion.text, made, open);
+        for (call, title) in calls.iter().zip(titles) {
+            if call.name == DONE {
+                return Some(self.take_done(call, is_native));
+            }
+            if let Some(end) = self.run_call(call, &title).await {
+                return Some(end);
+            }
+        }
+        None
+    }
+
+    /// The model says that it is finished.
+    fn take_done(&mut self, call: &ToolCall, is_native: bool) -> PassEnd {
+        if let Some(summary) = call.arguments.get("summary").and_then(|summary| summary.as_str()) {
+            summary.clone_into(&mut self.summary);
+        }
+        if is_native {
+            self.agent.talk.result("Taken as finished.".to_owned());
+        } else {
+            self.agent.talk.open.clear();
+        }
+        PassEnd::Finished
+    }
+
+    /// Runs one call and adds its result.
+    async fn run_call(&mut self, call: &ToolCall, title: &str) -> Option<PassEnd> {
+        let subject = title.strip_prefix(&call.name).unwrap_or(title).trim().to_owned();
+        let events = self.context.events;
+        events.emit(Event::ToolStarted { tool: call.name.clone(), subject });
+        let started = self.context.clock.elapsed();
+        let file_before = self.file_of(call);
+        let mut on_line = |line: &str| events.progress(Progress::CommandLine(line));
+        let result = self.agent.tools.call(&call.name, &call.arguments, &mut on_line).await;
+        let changed = self.changed_by(call, &result, file_before.as_deref());
+        self.changed |= changed;
+
+        let what = format!("{} {}", call.name, Value::Object(call.arguments.clone()));
+        let progress = self.stuck.step(&what, &result.text, changed);
+        let mut text = result.text.clone();
+        let hint = match progress {
+            stuck::Progress::SeenBefore => Some(prompt::SEEN_BEFORE.to_owned()),
+            stuck::Progress::Moving if changed && result.ok && self.wants_hint(call) => {
+                Some(prompt::after_change(self.agent.format))
+            }
+            _ => None,
+        };
+        if let Some(hint) = hint {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.push_str(&hint);
+        }
+        let millis = u64::try_from(self.context.clock.elapsed().saturating_sub(started).as_millis());
+        events.emit(Event::ToolFinished {
+            tool: call.name.clone(),
+            ok: result.ok,
+            result: text.clone(),
+            millis: millis.unwrap_or(u64::MAX),
+        });
+        self.agent.talk.result(text);
+        match result.blocked {
+            Some(why) => Some(PassEnd::Blocked { why }),
+            None => self.act_on(progress, title),
+        }
+    }
+
+    /// A small model does not know when it may stop: after a change of a file it is told how.
+    fn wants_hint(&self, call: &ToolCall) -> bool {
+        let writes = matches!(call.name.as_str(), "write" | "edit");
+        writes && !self.order.gates.is_empty() && self.agent.model.facts().is_small
+    }
+
+    /// The bytes of the file that a call is about to change.
+    fn file_of(&self, call: &ToolCall) -> Option<Vec<u8>> {
+        let writes = matches!(call.name.as_str(), "write" | "edit");
+        let path = call.arguments.get("path").and_then(|path| path.as_str()).filter(|_| writes)?;
+        let path = self.agent.tools.work_dir().join(path);
+        let meta = std::fs::metadata(&path).ok()?;
+        if !meta.is_file() || meta.len() > MOST_COMPARED {
+            return None;
+        }
+        std::fs::read(path).ok()
+    }
+
+    /// Whether a call has changed the state. Writing the same bytes again is no change, whatever the time of the file.
+    fn changed_by(&mut self, call: &ToolCall, result: &ToolResult, before: Option<&[u8]>) -> bool {
+        if !result.may_have_changed {
+            return false;
+        }
+        let digest = self.agent.tools.state_digest();
+        let differs = digest != self.digest;
+        self.digest = digest;
+        match (before, self.file_of(call)) {
+            (Some(before), Some(after)) => before != after,
+            _ => differs,
+        }
+    }
+
+    /// Native calls as the conversation keeps them.
+    fn made_native(&self, calls: &[ToolCall]) -> Vec<AssistantCall> {
+        let ids = self.ids(calls.iter().map(|call| call.id.as_deref().unwrap_or_default()));
+        let made = calls.iter().zip(ids).map(|(call, id)| {
+            let arguments = Value::Object(call.arguments.clone()).to_string();
+            AssistantCall { id, name: call.name.clone(), arguments }
+        });
+        made.collect()
+    }
+
+    /// Native calls that cannot be executed. Servers refuse a conversation whose arguments are not JSON.
+    pub(super) fn as_made(&self, calls: &[AssistantCall]) -> Vec<AssistantCall> {
+        let is_object = |text: &str| serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok();
+        let ids = self.ids(calls.iter().map(|call| call.id.as_str()));
+        let made = calls.iter().zip(ids).map(|(call, id)| {
+            let arguments = if is_object(&call.arguments) { call.arguments.clone() } else { "{}".to_owned() };
+            AssistantCall { id, name: call.name.clone(), arguments }
+        });
+        made.collect()
+    }
+
+    /// An id for each call that no other call of the conversation has: some servers give none, or always the same.
+    fn ids<'b>(&self, given: impl Iterator<Item = &'b str>) -> Vec<String> {
+        let calls = self.agent.talk.items.iter().filter_map(|item| match item {
+            Item::Answer { calls, .. } => Some(calls),
+            _ => None,
+        });
+        let mut taken: HashSet<String> = calls.flatten().map(|call| call.id.clone()).collect();
+        let mut ids = Vec::new();
+        for (index, id) in given.enumerate() {
+            let own = format!("call_{}_{}_{index}", self.order.number, self.steps);
+            let id = if id.is_empty() || taken.contains(id) { own } else { id.to_owned() };
+            taken.insert(id.clone());
+            ids.push(id);
+        }
+        ids
+    }
+}

@@ -1,0 +1,144 @@
+//! What the model is told: the system prompt, the first message, and what the harness says in between.
+//!
+//! The system prompt and the tools are byte-stable, and stay at or below 900 tokens (a test measures it). Never: a
+//! promise that the harness does not keep.
+
+use std::path::Path;
+
+use iudex_core::{GateBrief, GateKind, PassOrder, PromptStrategy};
+use iudex_model::{ActionFormat, ToolSpec, WireTool, estimate_tokens, instructions};
+
+use super::conversation::Opening;
+use super::project;
+
+/// The system prompt of a format.
+pub(super) fn system(format: ActionFormat, tools: &[ToolSpec]) -> String {
+    format!(
+        "You are a coding agent. You work in the current directory of a project; paths are relative to it.\n{}\nRead a \
+         file before you edit it. Check your work before you finish. Never send a call again whose result you have: \
+         nothing changes by repeating it.",
+        instructions(format, tools)
+    )
+}
+
+/// The tools as the native format sends them; empty in the other formats.
+pub(super) fn wire_tools(format: ActionFormat, tools: &[ToolSpec]) -> Vec<WireTool> {
+    if format != ActionFormat::Native {
+        return Vec::new();
+    }
+    let wire = |spec: &ToolSpec| WireTool {
+        name: spec.name.to_owned(),
+        description: spec.description.to_owned(),
+        parameters: spec.parameters.clone(),
+    };
+    tools.iter().map(wire).collect()
+}
+
+/// The first message of a task.
+pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Path, window: u64) -> Opening {
+    let task = format!("Task: {}", order.task.to_prompt());
+    let gates = gates(order.gates);
+    let mentioned = format!("{task}\n{gates}");
+    let files = match order.strategy {
+        PromptStrategy::Plain => project::names(work_dir),
+        PromptStrategy::WithFiles => project::contents(work_dir, window / 4, &mentioned),
+    };
+    Opening { notes: notes.map(|notes| project_notes(notes, window / 10)).unwrap_or_default(), files, task, gates }
+}
+
+/// What must hold in the end.
+fn gates(briefs: &[GateBrief]) -> String {
+    let mut text = String::new();
+    for brief in briefs {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        let requirement = brief.requirement.trim_end();
+        match brief.kind {
+            GateKind::Check if requirement.lines().count() > 1 => {
+                text.push_str("The work is accepted only when each of these commands exits 0:\n");
+            }
+            GateKind::Check => text.push_str("The work is accepted only when this command exits 0:\n"),
+            _ => {
+                text.push_str("The work is accepted only when this holds (");
+                text.push_str(&brief.name);
+                text.push_str("):\n");
+            }
+        }
+        text.push_str(requirement);
+    }
+    text
+}
+
+/// The project's notes, cut at a line so that they fit.
+fn project_notes(notes: &str, tokens: u64) -> String {
+    let notes = notes.trim();
+    if notes.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("Notes of the project (AGENTS.md):\n");
+    let mut used = 0;
+    for line in notes.lines() {
+        used += estimate_tokens(line) + 1;
+        if used > tokens {
+            text.push_str("[The rest is left out; read AGENTS.md when you need it.]\n");
+            break;
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// How the model says that it is finished.
+pub(super) fn how_to_finish(format: ActionFormat) -> &'static str {
+    match format {
+        ActionFormat::Json => "call done",
+        ActionFormat::Native | ActionFormat::Text => "say so without a call",
+    }
+}
+
+/// After a change, for a model that does not know when to stop.
+pub(super) fn after_change(format: ActionFormat) -> String {
+    format!("If that completes the task, {}; the check then runs.", how_to_finish(format))
+}
+
+/// After a call whose result was seen before.
+pub(super) const SEEN_BEFORE: &str =
+    "You have this result already, and nothing has changed since. Take the next step instead.";
+
+/// When calls repeat.
+pub(super) fn repeats(what: &str, times: u32, format: ActionFormat, has_gate: bool) -> String {
+    let goal = if has_gate { "the check cannot pass before a file changes" } else { "repeating it changes nothing" };
+    format!(
+        "This came {times} times with the same result, and no file has changed in between: {what}\nStop repeating it; \
+         {goal}. Write or edit the file that solves the task now, or {} if nothing is left to do.",
+        how_to_finish(format)
+    )
+}
+
+/// When an answer calls nothing though nothing was done yet.
+pub(super) fn no_call(format: ActionFormat) -> String {
+    let how = match format {
+        ActionFormat::Json => "Reply with one JSON object that calls a tool.",
+        ActionFormat::Native => "Call a tool.",
+        ActionFormat::Text => "End your reply with one ```json block that calls a tool.",
+    };
+    format!(
+        "You called no tool, so nothing was done: no file has changed. {how} If there is nothing to do, say so again."
+    )
+}
+
+/// When an answer is empty.
+pub(super) fn empty(format: ActionFormat) -> String {
+    format!("Your answer was empty. Call a tool, or {} if the task is finished.", how_to_finish(format))
+}
+
+/// When the format changes.
+pub(super) fn format_changed(format: ActionFormat) -> &'static str {
+    match format {
+        ActionFormat::Json => "From now on each reply is one JSON object that calls one tool.",
+        ActionFormat::Native => "From now on use the tools that are offered.",
+        ActionFormat::Text => "From now on end each reply with one ```json block that calls one tool.",
+    }
+}

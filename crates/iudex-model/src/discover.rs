@@ -2,11 +2,13 @@
 //!
 //! Never: anything beyond loopback, and never more than a second for a port.
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::Value;
 
+use crate::chat::ModelError;
 use crate::openai::client::Wire;
 use crate::openai::json_of;
 
@@ -44,17 +46,38 @@ async fn ask(port: u16) -> Option<Found> {
         Some(kind) => kind,
         None => kind_by_answers(&wire).await,
     };
-    let name =
-        |entry: &Value| ["id", "name", "model"].iter().find_map(|key| entry.get(key)?.as_str().map(str::to_owned));
-    let mut models: Vec<String> = entries.iter().filter_map(name).filter(|name| is_chat(name)).collect();
+    let mut models: Vec<String> = entries.iter().filter_map(name_of).filter(|name| is_chat(name)).collect();
     if kind == "LM Studio"
         && let Some(list) = json_of(wire.get_at_root("/api/v0/models")).await
     {
         let other: Vec<String> =
-            list.get("data")?.as_array()?.iter().filter(|entry| !is_chat_type(entry)).filter_map(name).collect();
+            list.get("data")?.as_array()?.iter().filter(|entry| !is_chat_type(entry)).filter_map(name_of).collect();
         models.retain(|model| !other.contains(model));
     }
     Some(Found { kind: kind.into(), base_url, models })
+}
+
+/// The chat models of one server.
+///
+/// # Errors
+/// [`ModelError::Unavailable`] when it does not answer within ten seconds or not with a list of models.
+pub async fn list_models(
+    base_url: &str,
+    api_key: Option<&str>,
+    ca_file: Option<&Path>,
+) -> Result<Vec<String>, ModelError> {
+    const LONG_PATIENCE: Duration = Duration::from_secs(10);
+    let wire = Wire::new(base_url, api_key.map(str::to_owned), ca_file.map(Path::to_path_buf), LONG_PATIENCE)?;
+    let list = tokio::time::timeout(LONG_PATIENCE, json_of(wire.get("/models"))).await.ok().flatten();
+    let entries = list.as_ref().and_then(|list| list.get("data").or_else(|| list.get("models"))?.as_array());
+    let Some(entries) = entries else {
+        return Err(ModelError::Unavailable(format!("{base_url}/models does not answer with a list of models")));
+    };
+    Ok(entries.iter().filter_map(name_of).filter(|name| is_chat(name)).collect())
+}
+
+fn name_of(entry: &Value) -> Option<String> {
+    ["id", "name", "model"].iter().find_map(|key| entry.get(key)?.as_str().map(str::to_owned))
 }
 
 fn kind_by_owner(owner: &str) -> Option<&'static str> {

@@ -15,7 +15,7 @@ pub use chat::{
     AssistantCall, ChatModel, ChatRequest, Completion, Delta, Finish, Message, ModelError, ModelFacts, Price, Timeouts,
     WireTool, estimate_tokens,
 };
-pub use discover::{Found, discover};
+pub use discover::{Found, discover, list_models};
 pub use openai::{OpenAiModel, OpenAiSettings};
 pub use runaway::{Runaway, RunawayDetector, runaway_in};
 pub use script::ScriptModel;

@@ -65,7 +65,7 @@ fn sections(name: &str, text: &str) -> Result<Vec<Section>, Refusal> {
         match event {
             // A heading inside of a list item or a quotation is text of it.
             Event::Start(Tag::Heading { level, .. }) if open.is_empty() => {
-                heading = Some((level, range.start, String::new()))
+                heading = Some((level, range.start, String::new()));
             }
             Event::End(TagEnd::Heading(_)) => {
                 if let Some((level, start, title)) = heading.take() {

@@ -1,0 +1,59 @@
+//! Sets up a small local model through the script that comes with iudex.
+//!
+//! The script is part of the program, so that an installed binary needs no source tree.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::paths::Paths;
+use crate::refusal::Refusal;
+
+const SCRIPT: &str = include_str!("../../../scripts/local-model");
+const SERVER: &str = include_str!("../../../scripts/local_server.py");
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetupStep {
+    /// Fetch what is missing and start the server.
+    Start,
+    /// Stop the server that was started.
+    Stop,
+    /// Say what is there.
+    Status,
+}
+
+/// Runs a step; its talk goes to standard error, the address of the server to standard output.
+///
+/// # Errors
+/// [`Refusal`] when the script cannot be laid out or fails; what it said stands on standard error.
+pub fn run(step: SetupStep, paths: &Paths) -> Result<(), Refusal> {
+    let script = lay_out(paths)?;
+    let argument = match step {
+        SetupStep::Start => "start",
+        SetupStep::Stop => "stop",
+        SetupStep::Status => "status",
+    };
+    let status = Command::new("bash")
+        .arg(&script)
+        .arg(argument)
+        .status()
+        .map_err(|error| Refusal::usage(format!("bash cannot be started: {error}"), "install bash"))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Refusal {
+        exit_code: 7,
+        message: format!("the local model could not be set up (local-model {argument} exits {:?})", status.code()),
+        hint: Some("read the lines above; the step can be repeated, nothing is fetched twice".to_owned()),
+    })
+}
+
+fn lay_out(paths: &Paths) -> Result<PathBuf, Refusal> {
+    let folder = paths.cache.join("setup");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text);
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| write("local-model", SCRIPT))
+        .and_then(|()| write("local_server.py", SERVER))
+        .map_err(|error| Refusal::usage(format!("cannot write {}: {error}", folder.display()), "set XDG_CACHE_HOME"))?;
+    Ok(folder.join("local-model"))
+}

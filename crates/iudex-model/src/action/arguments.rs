@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::repair;
 
-/// Other names that models give to a parameter. Used only when the parameter itself is missing, it is required, and
-/// exactly one of them is there.
+/// Other names that models give to a parameter. Used only when the parameter itself is missing and exactly one of them
+/// is there.
 const OTHER_NAMES: [(&str, &[&str]); 6] = [
     ("path", &["file_path", "filepath", "filename", "file_name", "file"]),
     ("content", &["contents", "file_content", "text", "code"]),
@@ -27,7 +27,7 @@ pub(super) fn fit(schema: &Value, given: &Map<String, Value>) -> Result<Map<Stri
     let mut fitted = Map::new();
     for (name, property) in properties {
         let is_required = required.contains(&name.as_str());
-        let value = given.get(name).or_else(|| if is_required { by_other_name(name, given, properties) } else { None });
+        let value = given.get(name).or_else(|| by_other_name(name, given, properties));
         match value {
             // Models write null for what they leave out.
             None | Some(Value::Null) if !is_required => {}
@@ -39,7 +39,18 @@ pub(super) fn fit(schema: &Value, given: &Map<String, Value>) -> Result<Map<Stri
             }
         }
     }
+    let ways = alternatives(schema);
+    if !ways.is_empty() && !ways.iter().any(|way| way.iter().all(|name| fitted.contains_key(*name))) {
+        let ways: Vec<String> = ways.iter().map(|way| way.join(" and ")).collect();
+        return Err(format!("it takes {} with {}", required.join(", "), ways.join(", or ")));
+    }
     Ok(fitted)
+}
+
+/// The sets of properties of which one must be there besides the required ones: `anyOf` over `required` only.
+pub(super) fn alternatives(schema: &Value) -> Vec<Vec<&str>> {
+    let ways = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    ways.map(|way| required_names(way).collect()).collect()
 }
 
 /// The names of the required properties of an object schema.

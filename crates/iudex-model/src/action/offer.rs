@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::arguments::required_names;
+use super::arguments::{alternatives, required_names};
 use super::{ActionFormat, DONE, ToolSpec};
 
 /// What `done` is for, as the model reads it.
@@ -24,8 +24,9 @@ pub fn instructions(format: ActionFormat, tools: &[ToolSpec]) -> String {
 fn json_lines(tools: &[ToolSpec]) -> String {
     let mut text = String::from("Each reply is one JSON object that calls one tool:\n");
     for spec in tools {
-        let (needed, more) = shape(&spec.parameters);
-        let _ = writeln!(text, "{{\"tool\":\"{}\"{needed}}}{more}  {}", spec.name, spec.description);
+        let lead = format!("{{\"tool\":\"{}\"", spec.name);
+        let ways: Vec<String> = ways(&spec.parameters).iter().map(|way| format!("{lead}{way}}}")).collect();
+        let _ = writeln!(text, "{}{}  {}", ways.join(" or "), optional(&spec.parameters), spec.description);
     }
     if !tools.iter().any(|spec| spec.name == DONE) {
         let _ = writeln!(text, "{{\"tool\":\"{DONE}\",\"summary\":…}}  {DONE_LINE}");
@@ -41,32 +42,43 @@ fn text_lines(tools: &[ToolSpec]) -> String {
          arguments:\n",
     );
     for spec in tools {
-        let (needed, more) = shape(&spec.parameters);
-        let needed = needed.strip_prefix(',').unwrap_or(&needed);
-        let _ = writeln!(text, "{} {{{needed}}}{more}  {}", spec.name, spec.description);
+        let bare = |way: &String| format!("{{{}}}", way.strip_prefix(',').unwrap_or(way));
+        let ways: Vec<String> = ways(&spec.parameters).iter().map(bare).collect();
+        let _ =
+            writeln!(text, "{} {}{}  {}", spec.name, ways.join(" or "), optional(&spec.parameters), spec.description);
     }
     text.push_str("When the task is finished, reply in plain words without a block.");
     text
 }
 
-/// The required arguments as `,"path":…`, and the optional ones as a remark.
-fn shape(schema: &Value) -> (String, String) {
-    let empty = Map::new();
-    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+/// The required arguments as `,"path":…`, once for each alternative.
+fn ways(schema: &Value) -> Vec<String> {
     let required: Vec<&str> = required_names(schema).collect();
-    let (mut needed, mut more) = (String::new(), String::new());
-    for (name, property) in properties {
-        let part = format!("\"{name}\":{}", sample(property));
-        if required.contains(&name.as_str()) {
-            let _ = write!(needed, ",{part}");
-        } else {
-            let _ = write!(more, "{}{part}", if more.is_empty() { " (also " } else { ", " });
-        }
-    }
-    if !more.is_empty() {
-        more.push(')');
-    }
-    (needed, more)
+    let alternatives = alternatives(schema);
+    let alternatives = if alternatives.is_empty() { vec![Vec::new()] } else { alternatives };
+    let way = |more: Vec<&str>| {
+        let wanted = |name: &str| required.contains(&name) || more.contains(&name);
+        properties(schema).filter(|(name, _)| wanted(name)).fold(String::new(), |mut text, (name, property)| {
+            let _ = write!(text, ",\"{name}\":{}", sample(property));
+            text
+        })
+    };
+    alternatives.into_iter().map(way).collect()
+}
+
+/// The optional arguments, as a remark.
+fn optional(schema: &Value) -> String {
+    let mut needed: Vec<&str> = required_names(schema).collect();
+    needed.extend(alternatives(schema).into_iter().flatten());
+    let parts: Vec<String> = properties(schema)
+        .filter(|(name, _)| !needed.contains(&name.as_str()))
+        .map(|(name, property)| format!("\"{name}\":{}", sample(property)))
+        .collect();
+    if parts.is_empty() { String::new() } else { format!(" (also {})", parts.join(", ")) }
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
 /// A placeholder for a value of this schema.
@@ -79,8 +91,8 @@ fn sample(schema: &Value) -> String {
         Some("boolean") => "true".to_owned(),
         Some("array") => format!("[{}]", schema.get("items").map_or_else(String::new, sample)),
         Some("object") => {
-            let (needed, _) = shape(schema);
-            format!("{{{}}}", needed.strip_prefix(',').unwrap_or(&needed))
+            let way = ways(schema).swap_remove(0);
+            format!("{{{}}}", way.strip_prefix(',').unwrap_or(&way))
         }
         _ => "…".to_owned(),
     }
@@ -89,24 +101,40 @@ fn sample(schema: &Value) -> String {
 /// The schema of one action, for `response_format` (json format): `anyOf` over the tools, `tool` first, in the simple
 /// features that the grammar compilers of local servers share (`anyOf`, `const`, `enum`, `required`,
 /// `additionalProperties: false`). llama.cpp keeps the order of the properties.
+///
+/// A tool whose parameters have alternatives (`anyOf` over `required`) becomes one action for each of them, so that no
+/// answer fits the schema and not the tool.
 pub fn response_schema(tools: &[ToolSpec]) -> Value {
-    let mut actions: Vec<Value> = tools.iter().map(|spec| action(spec.name, &spec.parameters)).collect();
+    let mut actions: Vec<Value> = tools.iter().flat_map(|spec| actions_of(spec.name, &spec.parameters)).collect();
     if !tools.iter().any(|spec| spec.name == DONE) {
         let summary = json!({"properties": {"summary": {"type": "string"}}, "required": ["summary"]});
-        actions.push(action(DONE, &summary));
+        actions.extend(actions_of(DONE, &summary));
     }
     json!({ "anyOf": actions })
 }
 
-fn action(name: &str, parameters: &Value) -> Value {
-    let mut properties = Map::new();
-    properties.insert("tool".to_owned(), json!({"type": "string", "const": name}));
-    if let Some(given) = parameters.get("properties").and_then(Value::as_object) {
-        properties.extend(given.iter().map(|(name, schema)| (name.clone(), plain(schema))));
+fn actions_of(name: &str, parameters: &Value) -> Vec<Value> {
+    let alternatives = alternatives(parameters);
+    if alternatives.is_empty() {
+        return vec![action(name, parameters, &[], &[])];
     }
+    let all: Vec<&str> = alternatives.iter().flatten().copied().collect();
+    let one = |more: &Vec<&str>| {
+        let others: Vec<&str> = all.iter().copied().filter(|name| !more.contains(name)).collect();
+        action(name, parameters, more, &others)
+    };
+    alternatives.iter().map(one).collect()
+}
+
+/// One action: `more` is required too, `without` is not in it.
+fn action(name: &str, parameters: &Value, more: &[&str], without: &[&str]) -> Value {
+    let mut kept = Map::new();
+    kept.insert("tool".to_owned(), json!({"type": "string", "const": name}));
+    let wanted = properties(parameters).filter(|(name, _)| !without.contains(&name.as_str()));
+    kept.extend(wanted.map(|(name, schema)| (name.clone(), plain(schema))));
     let mut required = vec![Value::from("tool")];
-    required.extend(required_names(parameters).map(Value::from));
-    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+    required.extend(required_names(parameters).chain(more.iter().copied()).map(Value::from));
+    json!({"type": "object", "properties": kept, "required": required, "additionalProperties": false})
 }
 
 /// A schema without what only people read, and closed where it is an object.

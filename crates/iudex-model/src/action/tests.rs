@@ -33,9 +33,12 @@ fn tools() -> Vec<ToolSpec> {
         ToolSpec {
             name: "edit",
             description: "replace text in a file",
-            parameters: json!({"type": "object", "required": ["path", "edits"], "properties": {
-                "path": text, "edits": edits
-            }}),
+            parameters: json!({
+                "type": "object",
+                "required": ["path"],
+                "properties": {"path": text, "old": text, "new": text, "edits": edits},
+                "anyOf": [{"required": ["old", "new"]}, {"required": ["edits"]}],
+            }),
         },
         ToolSpec {
             name: "bash",

@@ -15,6 +15,10 @@ fn bash(command: &str) -> Wanted {
     Calls(vec![("bash", json!({"command": command}))])
 }
 
+fn edit(path: &str, old: &str, new: &str) -> Wanted {
+    Calls(vec![("edit", json!({"path": path, "old": old, "new": new}))])
+}
+
 fn done(summary: &str) -> Wanted {
     Calls(vec![("done", json!({"summary": summary}))])
 }
@@ -280,6 +284,19 @@ fn calls_as_text() {
 }
 
 #[test]
+fn other_names_of_parameters() {
+    in_text(vec![
+        (
+            "names of another harness",
+            r#"{"name": "edit", "arguments": {"file_path": "a.py", "old_string": "1", "new_string": "2"}}"#,
+            edit("a.py", "1", "2"),
+        ),
+        ("cmd for command", r#"{"tool": "bash", "cmd": "ls"}"#, bash("ls")),
+        ("two candidates are no answer", r#"{"tool": "read", "file_path": "a", "filename": "b"}"#, BadArguments),
+    ]);
+}
+
+#[test]
 fn what_is_no_call() {
     in_text(vec![
         ("nothing", "", Plain),
@@ -347,6 +364,8 @@ fn what_is_no_call() {
             r#"{"tool": "write", "path": "a.json", "content": {"a": 1}}"#,
             BadArguments,
         ),
+        ("an edit without any change", r#"{"tool": "edit", "path": "a"}"#, BadArguments),
+        ("half an edit", r#"{"tool": "edit", "path": "a", "old": "x"}"#, BadArguments),
         ("a wrong choice", r#"{"tool": "search", "pattern": "x", "in": "everywhere"}"#, BadArguments),
         ("Llama: written as code", "[read(path=\"a.py\")]", Broken),
     ]);

@@ -9,6 +9,7 @@ fn json_instructions_show_each_tool_as_the_object_to_write() {
         "Each reply is one JSON object that calls one tool:\n\
          {\"tool\":\"read\",\"path\":…} (also \"from\":0)  show a file\n\
          {\"tool\":\"write\",\"path\":…,\"content\":…}  create or replace a whole file\n\
+         {\"tool\":\"edit\",\"path\":…,\"old\":…,\"new\":…} or \
          {\"tool\":\"edit\",\"path\":…,\"edits\":[{\"old\":…,\"new\":…}]}  replace text in a file\n\
          {\"tool\":\"bash\",\"command\":…}  run a command\n\
          {\"tool\":\"search\",\"pattern\":…} (also \"in\":\"content\"|\"names\")  find text or names\n\
@@ -32,16 +33,19 @@ fn the_schema_puts_the_tool_first_and_closes_every_object() {
     let schema = response_schema(&tools());
     let actions = schema["anyOf"].as_array().unwrap();
     let names: Vec<&str> = actions.iter().map(|a| a["properties"]["tool"]["const"].as_str().unwrap()).collect();
-    assert_eq!(names, ["read", "write", "edit", "bash", "search", "done"]);
+    assert_eq!(names, ["read", "write", "edit", "edit", "bash", "search", "done"]);
     for action in actions {
         assert_eq!(action["properties"].as_object().unwrap().keys().next().unwrap(), "tool");
         assert_eq!(action["required"][0], "tool");
         assert_eq!(action["additionalProperties"], false);
     }
-    assert_eq!(actions[2]["properties"]["edits"]["items"]["additionalProperties"], false);
+    assert_eq!(actions[2]["required"], json!(["tool", "path", "old", "new"]));
+    assert_eq!(actions[2]["properties"].get("edits"), None, "one way or the other");
+    assert_eq!(actions[3]["required"], json!(["tool", "path", "edits"]));
+    assert_eq!(actions[3]["properties"]["edits"]["items"]["additionalProperties"], false);
     assert_eq!(actions[0]["required"], json!(["tool", "path"]), "optional ones stay optional");
     assert_eq!(actions[0]["properties"]["from"], json!({"type": "integer"}), "no descriptions in a grammar");
-    assert_eq!(actions[5]["required"], json!(["tool", "summary"]));
+    assert_eq!(actions[6]["required"], json!(["tool", "summary"]));
 }
 
 #[test]

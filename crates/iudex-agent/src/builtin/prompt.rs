@@ -26,10 +26,13 @@ pub(super) fn wire_tools(format: ActionFormat, tools: &[ToolSpec]) -> Vec<WireTo
     if format != ActionFormat::Native {
         return Vec::new();
     }
-    let wire = |spec: &ToolSpec| WireTool {
-        name: spec.name.to_owned(),
-        description: spec.description.to_owned(),
-        parameters: spec.parameters.clone(),
+    let wire = |spec: &ToolSpec| {
+        let mut parameters = spec.parameters.clone();
+        // Servers that build a grammar from it take `anyOf` beside `properties` for the whole.
+        if let Some(fields) = parameters.as_object_mut() {
+            fields.shift_remove("anyOf");
+        }
+        WireTool { name: spec.name.to_owned(), description: spec.description.to_owned(), parameters }
     };
     tools.iter().map(wire).collect()
 }

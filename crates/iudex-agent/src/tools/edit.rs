@@ -1,6 +1,8 @@
 //! `edit`: replaces text in a file. Forgiving in matching and exact in effect: every line that is not part of a change
 //! keeps its bytes. Several changes are made all or not at all.
 
+use std::fmt::Write as _;
+
 use iudex_model::ToolSpec;
 use serde_json::{Map, Value, json};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -37,6 +39,7 @@ pub(super) fn spec() -> ToolSpec {
                 },
             },
             "required": ["path"],
+            "anyOf": [{"required": ["old", "new"]}, {"required": ["edits"]}],
         }),
     }
 }
@@ -78,12 +81,12 @@ pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolR
     let Some(mut document) = Document::decode(&bytes) else {
         return Err(format!("{} is a binary file and cannot be edited. Use bash.", target.shown));
     };
-    let mut made = Vec::new();
+    let mut all_made = Vec::new();
     for (index, change) in changes.iter().enumerate() {
         let which = if changes.len() > 1 { format!("Edit {} of {}: ", index + 1, changes.len()) } else { String::new() };
         let one = apply(&mut document, change, &target.shown)
             .map_err(|problem| format!("{which}{problem}\nNothing was changed."))?;
-        made.push(one);
+        all_made.push(one);
     }
     let after = document.encode().map_err(|foreign| {
         format!("{} is not in UTF-8, and its encoding has no {foreign:?}. Use other characters.\nNothing was changed.", target.shown)
@@ -92,7 +95,7 @@ pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolR
         return Err(format!("The edits leave {} as it is. Nothing was changed. Check what should differ.", target.shown));
     }
     file::replace(place, &target, &after)?;
-    Ok(ToolResult::changed(report(&target.shown, &made)))
+    Ok(ToolResult::changed(report(&target.shown, &all_made)))
 }
 
 fn changes(arguments: &Map<String, Value>) -> Result<Vec<Change>, String> {
@@ -278,9 +281,10 @@ fn rebuild(document: &mut Document, first: usize, before: &[String], after: Vec<
             }
             DiffOp::Replace { old_index, old_len, new_index, new_len } => {
                 for (offset, line) in after[new_index..new_index + new_len].iter().enumerate() {
-                    let ending = match offset < old_len {
-                        true => region[old_index + offset].ending,
-                        false => made.last().map_or(default, |line| line.ending),
+                    let ending = if offset < old_len {
+                        region[old_index + offset].ending
+                    } else {
+                        made.last().map_or(default, |line| line.ending)
                     };
                     made.push(Line { body: body_of(line), ending });
                 }
@@ -324,7 +328,7 @@ fn not_found(document: &Document, flat: &str, change: &Change, problem: NotFound
     };
     let mut message = format!("old was not found in {shown}.");
     if let Some(line) = already_there(flat, &change.new) {
-        message.push_str(&format!(" But new is already there, at line {}: the change may be done.", line + 1));
+        let _ = write!(message, " But new is already there, at line {}: the change may be done.", line + 1);
     }
     let Some(first) = nearest else {
         message.push_str(" Nothing there is like it. Read the file and copy old from it.");
@@ -334,7 +338,7 @@ fn not_found(document: &Document, flat: &str, change: &Change, problem: NotFound
     let lines: Vec<String> =
         document.lines[first..].iter().take(most).map(|line| text::visible(&line.body)).collect();
     let lines = lines.join("\n");
-    message.push_str(&format!(" The nearest text is at line {}:\n{lines}\nCopy old exactly from the file.", first + 1));
+    let _ = write!(message, " The nearest text is at line {}:\n{lines}\nCopy old exactly from the file.", first + 1);
     message
 }
 
@@ -357,20 +361,20 @@ fn report(shown: &str, made: &[Made]) -> String {
     for one in made.iter().take(4) {
         let how = one.how.map_or_else(String::new, |how| format!(" (old matched {how})"));
         if one.now.is_empty() {
-            text.push_str(&format!("\nLines taken out before line {}{how}.", one.first + 1));
+            let _ = write!(text, "\nLines taken out before line {}{how}.", one.first + 1);
             continue;
         }
-        text.push_str(&format!("\nFrom line {} it now reads{how}:", one.first + 1));
+        let _ = write!(text, "\nFrom line {} it now reads{how}:", one.first + 1);
         for line in one.now.iter().take(MOST_SHOWN) {
             text.push('\n');
             text.push_str(&super::text::visible(line));
         }
         if one.now.len() > MOST_SHOWN {
-            text.push_str(&format!("\n[{} more lines]", one.now.len() - MOST_SHOWN));
+            let _ = write!(text, "\n[{} more lines]", one.now.len() - MOST_SHOWN);
         }
     }
     if made.len() > 4 {
-        text.push_str(&format!("\n[{} more edits were made]", made.len() - 4));
+        let _ = write!(text, "\n[{} more edits were made]", made.len() - 4);
     }
     text
 }

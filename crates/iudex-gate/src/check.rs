@@ -3,6 +3,8 @@
 //! Never: an acceptance that the exit statuses do not carry, and void for anything that the work itself has caused.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -118,8 +120,6 @@ impl CheckGate {
         file: &Path,
         context: &GateContext<'_>,
     ) -> Result<iudex_exec::Finished, String> {
-        // A gate that was void is asked again under the same name.
-        let _ = std::fs::remove_file(file);
         let spec = CommandSpec {
             script: command.to_owned(),
             cwd: self.settings.work_dir.clone(),
@@ -152,7 +152,7 @@ impl CheckGate {
 
     /// Only a full disk is a reason not to check; anything else shows as an output that could not be kept.
     fn make_output_dir(&self) -> Result<(), String> {
-        let made = std::fs::create_dir_all(&self.settings.output_dir);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.settings.output_dir);
         match made.map_err(|error| error.to_string()) {
             Err(error) if is_full(&error) => {
                 Err(format!("iudex cannot write into {}: {error}", self.settings.output_dir.display()))
@@ -381,14 +381,14 @@ fn share(failures: &[Failure<'_>], bytes: usize) -> Vec<String> {
 }
 
 fn write_failure(failure: &Failure<'_>, room: usize) -> String {
-    const FAILING_PART: &str = "\nIts output, the failing part:\n";
-    let body = failing_part(failure.scan, room.saturating_sub(failure.heading.len() + FAILING_PART.len()));
+    let label = if failure.scan.cases.list.is_empty() { "Its output:" } else { "The failing part of its output:" };
+    let body = failing_part(failure.scan, room.saturating_sub(failure.heading.len() + label.len() + 2));
     let text = if failure.scan.edges.is_blank() {
         format!("{}\nIt printed nothing.", failure.heading)
     } else if body.is_empty() {
         failure.heading.clone()
     } else {
-        format!("{}{FAILING_PART}{body}", failure.heading)
+        format!("{}\n{label}\n{body}", failure.heading)
     };
     clip(&text, room)
 }
@@ -426,3 +426,6 @@ fn not_installed(program: &str, command: &str) -> NotStarted {
         hint: Some(format!("install `{program}`, add its directory to PATH, or give the check its path")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub(crate) fn program(
         Some(name) => name,
         None => first_program(script)?,
     };
-    let bare = !name.is_empty() && !name.contains(['/', '$', '`', '(', '*', '?']);
+    let bare = !name.is_empty() && !name.contains(['/', '$', '`', '(', '*', '?', '"', '\'', '&', '|', '<', '>', ';']);
     (bare && !is_builtin(name) && !may_be_found(name, path, work_dir)).then(|| name.to_owned())
 }
 

@@ -116,7 +116,7 @@ fn windows_line_ends_colours_and_cuts_change_nothing() {
         let whole = scan_of(&output);
         let text = String::from_utf8(output.clone()).unwrap();
         let windows = text.replace('\n', "\r\n");
-        let coloured: String = text.lines().map(|line| format!("\u{1b}[31m{line}\u{1b}[0m\n")).collect();
+        let coloured = text.lines().flat_map(|line| ["\u{1b}[31m", line, "\u{1b}[0m\n"]).collect::<String>();
         for other in [windows, coloured] {
             let other = scan_of(other.as_bytes());
             assert_eq!(other.counts, whole.counts, "{name}");
@@ -144,7 +144,7 @@ fn tokens_are_not_underestimated() {
     let vocabulary = tiktoken_rs::o200k_base().unwrap();
     for (name, case) in cases() {
         let scan = scan_of(&read(&case, "output.txt").unwrap());
-        let whole: String = scan.edges.lines().map(|line| format!("{line}\n")).collect();
+        let whole = scan.edges.lines().flat_map(|line| [line, "\n"]).collect::<String>();
         for text in [whole, failing_part(&scan, ROOM)] {
             let real = vocabulary.encode_ordinary(&text).len();
             let estimated = tokens(&text);

@@ -2,6 +2,7 @@
 //!
 //! Never: advice to change the check itself, which the agent must not do.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use iudex_core::{CommandEnd, CommandEvidence, TestCounts};
@@ -15,6 +16,9 @@ const MOST_OF_A_COMMAND: usize = 200;
 /// The exit status of a shell for a command that a signal ended is this plus the signal.
 const SIGNAL_BASE: i32 = 128;
 
+/// What bash says about a script whose `#!` names a program that does not exist.
+const NO_INTERPRETER: &str = "cannot execute: required file not found";
+
 /// `` `cargo test` `` for messages: one line, bounded.
 pub(crate) fn quoted(command: &str) -> String {
     let one_line = command.split('\n').map(str::trim).collect::<Vec<_>>().join(" ");
@@ -27,19 +31,22 @@ pub(crate) fn of_red(evidence: &CommandEvidence, limit: Duration, scan: &Scan) -
     match evidence.end {
         CommandEnd::Exited(status) => text.push_str(&of_status(status, scan)),
         CommandEnd::Signalled(signal) => {
-            text.push_str(&format!("was ended by signal {}.", named_signal(signal)));
+            let _ = write!(text, "was ended by signal {}.", named_signal(signal));
         }
         CommandEnd::TimedOut if evidence.duration.is_zero() => {
             text.push_str("did not run: no time was left for it after the checks before it.");
         }
-        CommandEnd::TimedOut => text.push_str(&format!(
-            "ran into its time limit of {} and was ended. Something in it never finishes, waits for input or is too \
-             slow.",
-            in_words(limit)
-        )),
+        CommandEnd::TimedOut => {
+            let _ = write!(
+                text,
+                "ran into its time limit of {} and was ended. Something in it never finishes, waits for input or is \
+                 too slow.",
+                in_words(limit)
+            );
+        }
     }
     if let Some(counts) = evidence.tests {
-        text.push_str(&format!(" {}", of_counts(counts)));
+        let _ = write!(text, " {}", of_counts(counts));
     }
     text
 }
@@ -65,7 +72,7 @@ pub(crate) fn of_no_tests(command: &str, now: Option<TestCounts>, before: TestCo
 fn of_counts(counts: TestCounts) -> String {
     let mut text = format!("Tests: {} failed, {} passed", counts.failed, counts.passed);
     if counts.skipped > 0 {
-        text.push_str(&format!(", {} skipped", counts.skipped));
+        let _ = write!(text, ", {} skipped", counts.skipped);
     }
     text.push('.');
     text
@@ -78,7 +85,11 @@ fn of_status(status: i32, scan: &Scan) -> String {
             let what = what.map_or("a file in it".to_owned(), |what| format!("`{what}`"));
             format!("exited 126: {what} is there but cannot be executed (not executable, or not a program).")
         }
-        127 => match subject(scan, &["command not found", "No such file or directory", "required file not found"]) {
+        127 => match subject(scan, &[NO_INTERPRETER, "command not found", "No such file or directory"]) {
+            _ if scan.shell_errors.last().is_some_and(|line| line.contains(NO_INTERPRETER)) => {
+                let what = subject(scan, &[NO_INTERPRETER]).unwrap_or_default();
+                format!("exited 127: `{what}` is there, but the interpreter that its first line names was not found.")
+            }
             Some(what) if what.contains('/') => format!("exited 127: `{what}` was not found."),
             Some(what) => format!("exited 127: the command `{what}` was not found."),
             None => "exited 127: a command in it was not found.".to_owned(),
@@ -88,7 +99,8 @@ fn of_status(status: i32, scan: &Scan) -> String {
                 to the end."
             .to_owned(),
         status if status > SIGNAL_BASE && signal_name(status - SIGNAL_BASE).is_some() => {
-            format!("exited {status}: a program in it was ended by signal {}.", named_signal(status - SIGNAL_BASE))
+            let signal = named_signal(status - SIGNAL_BASE);
+            format!("exited {status}, as a shell does when a program in it is ended by signal {signal}.")
         }
         status => format!("exited {status}."),
     }

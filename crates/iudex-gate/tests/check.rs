@@ -1,4 +1,5 @@
 //! The check gate with real processes: what passes, what goes back and with which words, and what is void.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::cell::RefCell;
 use std::os::unix::fs::PermissionsExt;
@@ -67,7 +68,7 @@ impl Bench {
         let settings = CheckSettings {
             commands: commands.iter().map(|command| (*command).to_owned()).collect(),
             work_dir: path.join("work"),
-            time_limit: Duration::from_secs(60),
+            time_limit: Duration::from_mins(1),
             env: vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("LC_ALL".into(), "C".into())],
             confinement: Confinement {
                 backend: Backend::None,
@@ -221,6 +222,9 @@ fn every_end_says_what_it_was() {
     assert!(text.contains("exited 126: `./run.sh` is there but cannot be executed"), "{text}");
     bench.write("run.sh", "#!/bin/sh\necho hello\n");
     accepted(bench.ask());
+    bench.write("run.sh", "#!/no/such/interpreter\n");
+    let text = what(bench.ask());
+    assert!(text.contains("`./run.sh` is there, but the interpreter"), "{text}");
 
     let (end, text) = end_of("true && nosuchtool-4711 --all");
     assert_eq!(end, CommandEnd::Exited(127));
@@ -230,7 +234,7 @@ fn every_end_says_what_it_was() {
     assert!(text.contains("ended by signal 11 (SIGSEGV)"), "{text}");
     let (end, text) = end_of("sh -c 'kill -9 $$'; exit $?");
     assert_eq!(end, CommandEnd::Exited(137));
-    assert!(text.contains("a program in it was ended by signal 9 (SIGKILL)"), "{text}");
+    assert!(text.contains("when a program in it is ended by signal 9 (SIGKILL)"), "{text}");
     let (_, text) = end_of("exit 3");
     assert_eq!(text, "The check `exit 3` exited 3.\nIt printed nothing.");
 }
@@ -401,6 +405,29 @@ fn a_background_child_that_holds_stdout_neither_delays_nor_fails_a_passed_check(
     let bench = Bench::new(&["sleep 300 & echo passed"]);
     let evidence = accepted(bench.ask());
     assert!(evidence.commands[0].duration < Duration::from_secs(30), "{evidence:?}");
+}
+
+#[test]
+fn a_dropped_check_leaves_nothing_running() {
+    let bench = Bench::new(&["echo $$ > pid; setsid sleep 297 & sleep 297"]);
+    let pid = bench.settings.work_dir.join("pid");
+    let proposal = Proposal { pass: PassNumber(1), base: snapshot("base"), snapshot: snapshot("proposed") };
+    let mut gate = bench.gate();
+    let context = bench.context();
+    block_on(async {
+        let running = gate.examine(&proposal, &context);
+        let started = async {
+            while std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')).eq(&false) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            ruling = running => panic!("it ended by itself: {ruling:?}"),
+            () = started => {}
+        }
+    });
+    let pid = std::fs::read_to_string(pid).unwrap();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists());
 }
 
 #[test]

@@ -37,6 +37,9 @@ enum State {
 
 impl Runner for Cargo {
     fn line(&mut self, line: &str) {
+        if matches!(self.state, State::Section(..)) && is_next_binary(line) {
+            self.close();
+        }
         if self.summary(line) {
             self.close();
             return;
@@ -107,7 +110,9 @@ impl Cargo {
     /// Counts a result line. It must answer a `running N tests` line whose number is the sum of its own, so a result
     /// line alone, as a program under test may print it, counts nothing.
     fn summary(&mut self, line: &str) -> bool {
-        if let Some(number) = announced(line) {
+        // What a failing test has printed stands in its section, summaries of other programs included.
+        let in_section = matches!(self.state, State::Section(..));
+        if let Some(number) = announced(line).filter(|_| !in_section) {
             if self.announced.len() == MOST_PANICS {
                 self.announced.pop_front();
             }
@@ -115,10 +120,9 @@ impl Cargo {
             return true;
         }
         let Some((counts, total)) = result_line(line) else { return false };
-        if let Some(at) = self.announced.iter().rposition(|number| *number == total) {
-            self.announced.remove(at);
-            add(&mut self.counts, counts);
-        }
+        let Some(at) = self.announced.iter().rposition(|number| *number == total) else { return false };
+        self.announced.remove(at);
+        add(&mut self.counts, counts);
         true
     }
 
@@ -166,6 +170,11 @@ impl Cargo {
             State::Names | State::Outside => {}
         }
     }
+}
+
+/// Cargo goes on to another test binary, also when the last one died in the middle of a section.
+fn is_next_binary(line: &str) -> bool {
+    ["     Running ", "   Doc-tests ", "error: test failed, to rerun"].iter().any(|start| line.starts_with(start))
 }
 
 /// `running 4 tests`.

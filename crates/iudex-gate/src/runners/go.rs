@@ -85,7 +85,7 @@ fn test_line(line: &str) -> Option<(&str, &str)> {
     (is_time && matches!(status, "PASS" | "FAIL" | "SKIP") && !name.contains(' ')).then_some((status, name))
 }
 
-/// `ok  	example.com/calc	0.003s` or `FAIL	example.com/calc	0.003s`.
+/// The line of a package: `ok` or `FAIL`, its path and its time, separated by tabs.
 fn is_package_line(line: &str) -> bool {
     let Some(rest) = line.strip_prefix("ok  \t").or_else(|| line.strip_prefix("FAIL\t")) else { return false };
     rest.contains('\t')

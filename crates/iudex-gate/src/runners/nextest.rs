@@ -136,7 +136,7 @@ fn is_failure(status: &str) -> bool {
 /// What libtest and nextest print around the output of every single test.
 fn is_frame_of_libtest(line: &str, name: &str) -> bool {
     let text = line.trim();
-    let test = name.rsplit(' ').next().unwrap_or(name);
+    let test_name = name.rsplit(' ').next().unwrap_or(name);
     let is_heading = text.starts_with("stdout ─") || text.starts_with("stderr ─") || {
         let bare = text.trim_start_matches(['-', '─', ' ']);
         bare.len() < text.len() && (bare.starts_with("STDOUT:") || bare.starts_with("STDERR:"))
@@ -144,7 +144,7 @@ fn is_frame_of_libtest(line: &str, name: &str) -> bool {
     is_heading
         || text == "running 1 test"
         || text == "failures:"
-        || text == test
+        || text == test_name
         || text.starts_with("test result: ")
         || (text.starts_with("test ") && text.ends_with(" ... FAILED"))
 }

@@ -16,6 +16,9 @@ const MOST_LOOSE: usize = 20;
 pub(super) struct Node {
     counts: Option<TestCounts>,
     summary: Option<Summary>,
+    /// Whether the last line was the plan (`1..5`). In TAP the summary follows it; whatever a test prints becomes a
+    /// comment, the plan of a forger included.
+    after_plan: bool,
     cases: Cases,
     state: State,
     loose: VecDeque<String>,
@@ -44,6 +47,7 @@ enum State {
 impl Runner for Node {
     fn line(&mut self, line: &str) {
         self.count(line);
+        self.after_plan = line.strip_prefix("1..").is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
         match std::mem::take(&mut self.state) {
             State::NotOk { name, indent } if line.trim() == "---" => {
                 self.state = State::Details { case: Case::test(&name), indent: indent + 2, only_subtests: false };
@@ -161,6 +165,9 @@ impl Node {
             return;
         };
         if key == KEYS[0] {
+            if mark == '#' && !self.after_plan {
+                return;
+            }
             self.summary = value.parse().ok().map(|tests| {
                 let mut values = [0; KEYS.len()];
                 values[0] = tests;

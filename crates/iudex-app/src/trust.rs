@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,8 @@ fn change(paths: &Paths, edit: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Refus
     let failed = |error: &dyn std::fmt::Display| {
         Refusal::usage(format!("cannot write {}: {error}", file.display()), "see that the state directory is writable")
     };
-    let lock = File::create(state.join("trust.lock")).map_err(|error| failed(&error))?;
+    let lock = File::options().create(true).append(true).mode(0o600).open(state.join("trust.lock"));
+    let lock = lock.map_err(|error| failed(&error))?;
     lock.lock().map_err(|error| failed(&error))?;
     let mut list = TrustStore::open(paths)?.list;
     edit(&mut list.file);

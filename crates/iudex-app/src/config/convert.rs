@@ -162,10 +162,17 @@ fn one_command(command: &str) -> Converted<String> {
         return Err(Wrong::new(format!("{command:?}"), "must be a command, not an empty text")
             .with_hint("write the command that must pass, for example \"cargo test\""));
     }
-    if command.contains('\0') {
-        return Err(Wrong::new(format!("{command:?}"), "must not hold a NUL character"));
+    // What is shown to be trusted must be what runs: nothing that hides or reorders text on a screen.
+    if command.contains(|character: char| !matches!(character, '\t' | '\n') && hides_text(character)) {
+        return Err(Wrong::new(format!("{command:?}"), "must not hold control or direction characters"));
     }
     Ok(command.trim().to_owned())
+}
+
+/// Control characters, and those that change the direction of text.
+fn hides_text(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 pub(super) fn model_name(text: &String) -> Converted<Option<String>> {
@@ -174,7 +181,7 @@ pub(super) fn model_name(text: &String) -> Converted<Option<String>> {
         return Err(Wrong::new(format!("{text:?}"), "must name a model, or be `script:FILE`")
             .with_hint("`iudex doctor` lists the models within reach"));
     }
-    if name.contains(char::is_control) {
+    if name.contains(hides_text) {
         return Err(Wrong::new(format!("{text:?}"), "must not hold control characters"));
     }
     Ok(Some(name.to_owned()))
@@ -212,7 +219,7 @@ pub(super) fn variable_name(text: &String) -> Converted<Option<String>> {
 }
 
 pub(super) fn file(text: &String) -> Converted<Option<PathBuf>> {
-    if text.trim().is_empty() || text.contains('\0') {
+    if text.trim().is_empty() || text.contains(hides_text) {
         return Err(Wrong::new(format!("{text:?}"), "must be the path of a file"));
     }
     if text.starts_with('~') {

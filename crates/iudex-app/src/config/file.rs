@@ -61,7 +61,7 @@ fn first_unknown(table: &DeTable<'_>) -> Option<Unknown> {
                 let unknown = entries.keys().filter(|key| !keys.iter().any(|known| known == key.get_ref().as_ref()));
                 found.extend(unknown.map(|key| Unknown {
                     offset: key.span().start,
-                    what: format!("unknown key `{}` in [{section}]", key.get_ref()),
+                    what: format!("unknown key `{}` in [{section}]", key.get_ref().escape_debug()),
                     hint: hint_for_key(section, keys, key.get_ref()),
                 }));
             }
@@ -91,6 +91,7 @@ fn outside(name: &str, offset: usize, is_table: bool) -> Unknown {
         Some(name) => format!("did you mean [{name}]?"),
         None => format!("the sections are {}", names.map(|name| format!("[{name}]")).collect::<Vec<_>>().join(", ")),
     };
+    let name = name.escape_debug();
     let what = if is_table { format!("unknown section [{name}]") } else { format!("unknown key `{name}`") };
     Unknown { offset, what, hint }
 }

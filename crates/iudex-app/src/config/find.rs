@@ -15,6 +15,9 @@ const LARGEST: u64 = 1024 * 1024;
 ///
 /// A name that is there but is no regular file is given too: reading it then says what is wrong.
 pub(crate) fn find_upwards(directory: &Path, home: &Path, name: &str) -> Option<PathBuf> {
+    let directory = directory.canonicalize().ok()?;
+    let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    let directory = directory.as_path();
     let device = fs::metadata(directory).ok()?.dev();
     for folder in directory.ancestors() {
         if folder != directory && (folder == home || fs::metadata(folder).ok()?.dev() != device) {

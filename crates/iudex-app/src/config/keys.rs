@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use iudex_core::{PromptStrategy, Usd};
 use iudex_model::ActionFormat;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toml::Spanned;
 
 use super::convert::{self, OneOrMany, loosens};
@@ -23,14 +24,14 @@ macro_rules! section {
     (
         $(#[$doc:meta])*
         $section:literal, $resolved:ident, $raw:ident {
-            $( $(#[$key_doc:meta])* $key:ident: $form:ty => $type:ty = $default:expr, $convert:path, $loosens:path; )*
+            $( $(#[doc = $about:literal])* $key:ident: $form:ty => $type:ty = $default:expr, $convert:path, $loosens:path; )*
         }
         $(beside { $( $(#[$beside_doc:meta])* $beside:ident: $beside_type:ty; )* })?
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
         pub struct $resolved {
-            $( $(#[$key_doc])* pub $key: Sourced<$type>, )*
+            $( $(#[doc = $about])* pub $key: Sourced<$type>, )*
             $($( $(#[$beside_doc])* pub $beside: $beside_type, )*)?
         }
 
@@ -46,6 +47,17 @@ macro_rules! section {
             /// The keys as a file writes them.
             pub(super) fn keys() -> Vec<String> {
                 vec![$( kebab(stringify!($key)) ),*]
+            }
+
+            fn reference() -> Vec<KeyReference> {
+                vec![$( {
+                    let default: $type = $default;
+                    KeyReference {
+                        key: format!("{}.{}", $section, kebab(stringify!($key))),
+                        default: default.show(),
+                        about: concat!($($about),*).trim().to_owned(),
+                    }
+                } ),*]
             }
 
             pub(super) fn resolve(resolver: &mut Resolver<'_>, section: fn(&Raw) -> &$raw) -> Result<Self, Refusal> {
@@ -85,6 +97,26 @@ pub(super) struct Raw {
     pub(super) gates: RawGates,
     pub(super) model: RawModel,
     pub(super) agent: RawAgent,
+}
+
+/// One key, for the reference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KeyReference {
+    /// Section and key (`run.max-steps`).
+    pub key: String,
+    /// The default; null when there is none.
+    pub default: Value,
+    /// What it is for.
+    pub about: String,
+}
+
+/// Every key, in the order of the sections.
+pub fn key_reference() -> Vec<KeyReference> {
+    let mut keys = RunConfig::reference();
+    keys.extend(GatesConfig::reference());
+    keys.extend(ModelConfig::reference());
+    keys.extend(AgentConfig::reference());
+    keys
 }
 
 /// Every section with its keys.
@@ -178,7 +210,7 @@ section! {
 section! {
     /// `[agent]`: how the built-in agent behaves.
     "agent", AgentConfig, RawAgent {
-        /// The how-manieth repeat brings an intervention; two more end the pass.
+        /// Which repeat of the same brings an intervention; two more end the pass.
         stuck_threshold: i64 => u32 = 3, convert::stuck_threshold, loosens::never;
         /// The time limit of one command of the agent.
         bash_timeout: String => Duration = Duration::from_mins(2), convert::duration, loosens::never;

@@ -25,7 +25,7 @@ use crate::trust::{AgentsMd, Standing, TrustStore};
 
 pub use duration::{HumanDuration, NoDuration};
 use keys::Raw;
-pub use keys::{AgentConfig, GatesConfig, ModelConfig, RunConfig};
+pub use keys::{AgentConfig, GatesConfig, KeyReference, ModelConfig, RunConfig, key_reference};
 pub use overrides::Overrides;
 pub use resolve::LooseKey;
 use resolve::{ReadFile, Resolver};

@@ -109,7 +109,7 @@ fn begin_section(sections: &mut Vec<Section>, level: HeadingLevel, start: usize,
 /// Takes one event below `## Criteria` or `## Decisions`. False for text outside of a list.
 fn take(event: &Event<'_>, range: &Range<usize>, section: &mut Section, open: &mut Vec<Item>) -> bool {
     match event {
-        Event::Start(Tag::List(_)) | Event::End(TagEnd::List(_)) | Event::TaskListMarker(_) => {}
+        Event::Start(Tag::List(_)) | Event::End(TagEnd::List(_)) | Event::TaskListMarker(_) | Event::Rule => {}
         Event::Start(Tag::Item) => open.push(Item::default()),
         Event::End(TagEnd::Item) => {
             if let Some(item) = open.pop() {

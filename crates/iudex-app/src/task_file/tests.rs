@@ -45,6 +45,8 @@ Write `merge(list)`.
   - named tuples
 1. no (new) dependency
 
+---
+
 ## Notes
 
 Keep it short.
@@ -154,4 +156,25 @@ fn an_empty_goal_is_an_error() {
     }
     assert!(task_from_bytes("the goal", b"a\0b").is_err());
     assert!(read_task_file(std::path::Path::new("/nowhere/task.md")).unwrap_err().message.contains("/nowhere/task.md"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_breaks_the_reader_and_text_without_headings_is_the_goal(text in "[-*#>`:;()a-z \\n\\tü]{0,80}") {
+        let read = super::markdown::read("task.md", &text);
+        if !text.contains('#') {
+            proptest::prop_assert_eq!(read.unwrap().goal, text.trim());
+        }
+    }
+
+    #[test]
+    fn no_list_breaks_the_reader_or_is_lost(list in "[-*>`:;()a-z0-9. \\n\\t]{0,80}") {
+        let text = format!("Do.\n\n## Criteria\n\n- first\n{list}");
+        if let Ok(task) = super::markdown::read("task.md", &text) {
+            let kept = task.criteria.concat() + &task.goal;
+            for word in list.split(|character: char| !character.is_ascii_alphabetic()).filter(|word| !word.is_empty()) {
+                proptest::prop_assert!(kept.contains(word), "{word:?} is lost in {task:?}");
+            }
+        }
+    }
 }

@@ -119,6 +119,14 @@ const BAD: &[(&str, &str, &str)] = &[
         "did you mean \"with-files\"?",
     ),
     ("[run]\nnet = true\nnet = false\n", ":3: this is not TOML: duplicate key", "correct the line"),
+    ("[run.net]\nx = 1\n", "`run.net`: this is of the wrong kind: map, expected true or false", ""),
+    ("[[run]]\nnet = true\n", ":1: `run` is a section, not a value", "write [run]"),
+    ("run = { nett = true }\n", ":1: unknown key `nett` in [run]", "did you mean `net`?"),
+    ("run.nett = true\n", ":1: unknown key `nett` in [run]", "did you mean `net`?"),
+    ("[run]\nmax-steps = 99999999999999999999\n", ":2: `run.max-steps`: ", ""),
+    ("[run]\n\"\\u001b[2J\" = 1\n", ":2: unknown key `\\u{1b}[2J` in [run]", "[run] has"),
+    ("[gates]\ncheck = \"make \\u202etest\"\n", "it must not hold control or direction characters", ""),
+    ("[model]\nca-file = \"a\\u001b\"\n", "it must be the path of a file", ""),
     ("[run\nnet = true\n", ":1: this is not TOML", "correct the line"),
 ];
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use iudex_app::Overrides;
 use iudex_app::config::{self, Source};
+use iudex_app::{Overrides, Paths};
 use iudex_core::{PromptStrategy, Usd};
 use iudex_model::ActionFormat;
 use serde_json::json;
@@ -146,6 +146,29 @@ fn the_project_file_is_found_upwards_within_the_repository_only() {
     assert_eq!(find(&plain), None);
     fs::write(home.join("plain/iudex.toml"), "").unwrap();
     assert_eq!(find(&plain), Some(home.join("plain/iudex.toml")));
+}
+
+#[test]
+fn a_home_behind_a_link_ends_the_search_too() {
+    let machine = Machine::new();
+    let root = machine.folder.path().canonicalize().unwrap();
+    std::os::unix::fs::symlink(&machine.paths.home, root.join("link")).unwrap();
+    fs::write(machine.paths.home.join("iudex.toml"), "[run]\nmax-steps = 1\n").unwrap();
+    fs::remove_dir(machine.project().join(".git")).unwrap();
+    let paths = Paths { home: root.join("link"), ..machine.paths.clone() };
+    let config = iudex_app::Config::load(&machine.project(), &Overrides::default(), &paths).unwrap();
+    assert_eq!(config.project, None);
+}
+
+#[test]
+fn the_reference_has_every_key_with_its_default() {
+    let machine = Machine::new();
+    let lines = config::config_lines(&machine.inspect());
+    let shown: Vec<_> = lines.into_iter().map(|line| (line.key, line.value)).collect();
+    let reference = config::key_reference();
+    assert!(reference.iter().all(|key| key.about.ends_with('.')), "{reference:?}");
+    let listed: Vec<_> = reference.into_iter().map(|key| (key.key, key.default)).collect();
+    assert_eq!(listed, shown);
 }
 
 #[test]

@@ -54,10 +54,6 @@ impl Git {
         git.set("GIT_CONFIG_NOSYSTEM", "1");
         git.set("GIT_CONFIG_GLOBAL", "/dev/null");
         git.set("GIT_ATTR_NOSYSTEM", "1");
-        for who in ["AUTHOR", "COMMITTER"] {
-            git.set(format!("GIT_{who}_NAME"), "iudex");
-            git.set(format!("GIT_{who}_EMAIL"), "iudex@localhost");
-        }
         git
     }
 

@@ -5,6 +5,7 @@
 mod error;
 mod git;
 mod lock;
+mod object;
 mod paths;
 mod place;
 mod snapshots;

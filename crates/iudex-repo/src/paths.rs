@@ -114,7 +114,8 @@ pub(crate) fn digest(path: &Path) -> String {
     hex(&Sha256::digest(path.as_os_str().as_bytes()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Hexadecimal, lower case.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");

@@ -1,11 +1,12 @@
 //! Every kind of directory: nothing of the user's git changes by a byte, and undo brings everything else back.
+#![allow(clippy::unwrap_used, reason = "a test stops where something is missing")]
 
 mod common;
 
 use std::path::Path;
 
 use common::{Place, files, git_files, git_in, picture};
-use iudex_repo::Snapshots;
+use iudex_repo::{SizeLimits, Snapshots};
 
 /// What an agent might do to any directory.
 fn spoil(work: &Path) {
@@ -213,7 +214,7 @@ fn a_path_with_the_separator_of_alternates() {
     git_in(&root, &["add", "-A"]);
     git_in(&root, &["commit", "-q", "-m", "start"]);
     let head = git_in(&root, &["rev-parse", "HEAD^{tree}"]);
-    let snapshots = Snapshots::open(&temporary.path().join("state"), &root, Default::default()).unwrap();
+    let snapshots = Snapshots::open(&temporary.path().join("state"), &root, SizeLimits::default()).unwrap();
     assert_eq!(snapshots.take_base("run-0").unwrap().git.unwrap().as_str(), head);
     round_trip(&snapshots, &root);
 }

@@ -1,4 +1,5 @@
 //! What undo brings back, what it keeps, and what it never touches.
+#![allow(clippy::unwrap_used, reason = "a test stops where something is missing")]
 
 mod common;
 

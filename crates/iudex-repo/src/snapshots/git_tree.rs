@@ -60,6 +60,9 @@ impl Snapshots {
     /// A clean filter runs outside of any sandbox. One whose command names a file of the work directory could have
     /// been rewritten by the agent, so after the base it is not run.
     fn refuse_own_filters(&self, git: &Git) -> Result<(), SnapshotError> {
+        if !self.configuration_may_set("filter") {
+            return Ok(());
+        }
         let output = git.output(&["config", "-z", "--get-regexp", r"^filter\..*\.(clean|process)$"], None)?;
         for record in paths::records(&output.stdout) {
             let text = String::from_utf8_lossy(record);

@@ -216,9 +216,12 @@ impl Snapshots {
         }
     }
 
+    fn is_sha256(&self) -> bool {
+        self.repository.as_ref().is_some_and(|repository| repository.sha256)
+    }
+
     fn prepare(&self) -> Result<(), SnapshotError> {
-        let sha256 = self.repository.as_ref().is_some_and(|repository| repository.sha256);
-        self.store.prepare(&self.work_directory, sha256)?;
+        self.store.prepare(&self.work_directory, self.is_sha256())?;
         if !self.cleaned.swap(true, Ordering::Relaxed) {
             self.store.remove_stale_locks();
         }

@@ -22,6 +22,9 @@ use crate::survey::{BUILT_IN_IGNORES, Survey};
 /// are read from the user's own objects. Smaller ones are copied, so that undo works even when `.git` is gone.
 const LARGE_INDEX: u64 = 512 * 1024;
 
+/// A first snapshot of more files than this writes one pack.
+const MANY_FILES: u64 = 200;
+
 /// A file that never exists. With an entry beneath a nested repository git takes its files one by one, as those of
 /// any directory; without one it would record a link to the commit and look no further.
 const SEED: &str = ".iudex-seed";
@@ -37,7 +40,12 @@ impl Snapshots {
     ) -> Result<(Taken, Ignored), SnapshotError> {
         let git = self.raw_git();
         self.seed_nested(&git, survey)?;
-        let mut arguments: Vec<OsString> = ["add", "-A", "--ignore-errors"].map(Into::into).into();
+        let mut arguments: Vec<OsString> = Vec::new();
+        if survey.files > MANY_FILES && !self.store.git_dir.join("index").exists() {
+            // Files above this size are streamed into one pack, which is many times faster than a file each.
+            arguments.extend(["-c", "core.bigFileThreshold=1", "-c", "pack.compression=1"].map(Into::into));
+        }
+        arguments.extend(["add", "-A", "--ignore-errors"].map(Into::into));
         arguments.extend(self.leave_out_state());
         let output = git.output(&arguments, None)?;
         if !matches!(output.status.code(), Some(0 | 1)) {
@@ -172,18 +180,7 @@ impl Snapshots {
     }
 
     fn global_excludes(&self) -> Option<PathBuf> {
-        let home = std::env::home_dir();
-        let configuration = std::env::var_os("XDG_CONFIG_HOME")
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-            .or_else(|| home.as_ref().map(|home| home.join(".config")));
-        let mut files = vec![PathBuf::from("/etc/gitconfig")];
-        files.extend(home.map(|home| home.join(".gitconfig")));
-        files.extend(configuration.as_ref().map(|directory| directory.join("git/config")));
-        files.extend(self.repository.as_ref().map(|repository| repository.common_dir.join("config")));
-        files.extend(self.repository.as_ref().map(|repository| repository.git_dir.join("config.worktree")));
-        // Asking git takes a process, and hardly anybody sets it.
-        if files.iter().any(|file| may_set_excludes(file)) {
+        if self.configuration_may_set("excludesfile") {
             let git = match &self.repository {
                 Some(repository) => self.user(repository),
                 None => Git::user_configuration(),
@@ -193,15 +190,31 @@ impl Snapshots {
                 return Some(PathBuf::from(path)).filter(|path| !path.as_os_str().is_empty());
             }
         }
-        configuration.map(|directory| directory.join("git/ignore"))
+        configuration_home().map(|directory| directory.join("git/ignore"))
+    }
+
+    /// False when no configuration file of the user holds the word (lower case). Asking git takes a process, and
+    /// hardly anybody sets what is asked for.
+    pub(super) fn configuration_may_set(&self, word: &str) -> bool {
+        let mut files: Vec<PathBuf> = ["/etc", "/usr/etc", "/usr/local/etc", "/opt/homebrew/etc"]
+            .map(|etc| Path::new(etc).join("gitconfig"))
+            .into();
+        files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
+        files.extend(configuration_home().map(|directory| directory.join("git/config")));
+        files.extend(self.repository.as_ref().map(|repository| repository.common_dir.join("config")));
+        files.extend(self.repository.as_ref().map(|repository| repository.git_dir.join("config.worktree")));
+        files.iter().filter_map(|file| std::fs::read(file).ok()).any(|text| {
+            let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
+            text.contains(word) || text.contains("[include")
+        })
     }
 }
 
-fn may_set_excludes(file: &Path) -> bool {
-    std::fs::read(file).is_ok_and(|text| {
-        let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
-        text.contains("excludesfile") || text.contains("[include")
-    })
+fn configuration_home() -> Option<PathBuf> {
+    std::env::var_os("XDG_CONFIG_HOME")
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".config")))
 }
 
 /// Whether `git update-index` can take a path; it gives up altogether at the first one that it cannot.

@@ -7,6 +7,7 @@ use iudex_core::{CommitId, Snapshot, TreeId};
 
 use super::{Snapshots, guard};
 use crate::error::SnapshotError;
+use crate::object;
 use crate::paths;
 use crate::store::Meta;
 use crate::survey::Survey;
@@ -74,7 +75,7 @@ impl Snapshots {
         not_covered: Vec<String>,
     ) -> Result<Snapshot, SnapshotError> {
         let message = meta.to_message()?;
-        let commit = self.private().line(&["commit-tree", &raw, "-F", "-"], Some(message.as_bytes()))?;
+        let commit = object::write_commit(&self.store.git_dir.join("objects"), &raw, &message, self.is_sha256())?;
         if let Some(ignored) = &meta.ignored {
             self.store.keep(run, &format!("{label}-ignored"), ignored)?;
         }

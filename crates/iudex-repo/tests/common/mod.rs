@@ -1,5 +1,5 @@
 //! A directory with state beside it, git as a user would run it, and a way to see every byte of a directory.
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -94,7 +94,7 @@ pub fn picture(directory: &Path) -> BTreeMap<PathBuf, String> {
             let metadata = path.symlink_metadata().unwrap();
             let mode = metadata.permissions().mode();
             let contents = if metadata.is_symlink() {
-                format!("{:?}", std::fs::read_link(&path).unwrap())
+                std::fs::read_link(&path).unwrap().display().to_string()
             } else if metadata.is_file() {
                 let time = path
                     .file_name()

@@ -165,7 +165,7 @@ fn apply(document: &mut Document, change: &Change, shown: &str) -> Result<Made, 
             Ok(splice(document, &flat, start, end, &change.old, new))
         }
         Ok(_) => on_lines(document, &flat, change, shown),
-        Err(problem) => Err(not_found(document, &flat, change, problem, shown)),
+        Err(problem) => Err(not_found(document, &flat, change, &problem, shown)),
     }
 }
 
@@ -210,7 +210,7 @@ fn splice(document: &mut Document, flat: &str, start: usize, mut end: usize, old
     let whole = format!("{}{new}{}", &flat[line_start..start], &flat[end..line_end]);
     let pieces: Vec<String> = whole.split('\n').map(str::to_owned).collect();
     let before: Vec<String> = document.lines[first..=last].iter().map(|line| line.body.clone()).collect();
-    rebuild(document, first, &before, pieces, None)
+    rebuild(document, first, &before, &pieces, None)
 }
 
 /// Replaces whole lines that were found apart from small differences.
@@ -231,13 +231,13 @@ fn on_lines(document: &mut Document, flat: &str, change: &Change, shown: &str) -
             }
             let mapping = Mapping::learn(old.iter().zip(&bodies[first..]).map(|(old, body)| (*old, *body)));
             let before: Vec<String> = old.iter().map(|line| (*line).to_owned()).collect();
-            let new = new.iter().map(|line| (*line).to_owned()).collect();
-            let mut made = rebuild(document, first, &before, new, Some(&mapping));
+            let after: Vec<String> = new.iter().map(|line| (*line).to_owned()).collect();
+            let mut made = rebuild(document, first, &before, &after, Some(&mapping));
             made.how = Some(how);
             Ok(made)
         }
         Ok(Found::Exact { .. }) => Err(format!("old was not found in {shown}.")),
-        Err(problem) => Err(not_found(document, flat, change, problem, shown)),
+        Err(problem) => Err(not_found(document, flat, change, &problem, shown)),
     }
 }
 
@@ -263,13 +263,13 @@ fn without_blank_ends<'l>(mut old: &'l [&'l str], mut new: &'l [&'l str]) -> (&'
 
 /// Puts `after` in place of the lines from `first` that correspond to `before`. Lines that `before` and `after` share
 /// stay as they are in the file, byte for byte.
-fn rebuild(document: &mut Document, first: usize, before: &[String], after: Vec<String>, mapping: Option<&Mapping>) -> Made {
+fn rebuild(document: &mut Document, first: usize, before: &[String], after: &[String], mapping: Option<&Mapping>) -> Made {
     let region: Vec<Line> = document.lines[first..first + before.len()].to_vec();
     let has_last_line = first + before.len() == document.lines.len();
     let default = default_ending(document, first, &region);
     let mut made: Vec<Line> = Vec::with_capacity(after.len());
     let body_of = |line: &String| mapping.map_or_else(|| line.clone(), |mapping| mapping.apply(line));
-    for op in capture_diff_slices(Algorithm::Myers, before, &after) {
+    for op in capture_diff_slices(Algorithm::Myers, before, after) {
         match op {
             DiffOp::Equal { old_index, len, .. } => made.extend_from_slice(&region[old_index..old_index + len]),
             DiffOp::Delete { .. } => {}
@@ -313,7 +313,7 @@ fn default_ending(document: &Document, first: usize, region: &[Line]) -> &'stati
     near.find(|line| !line.ending.is_empty()).map_or("\n", |line| line.ending)
 }
 
-fn not_found(document: &Document, flat: &str, change: &Change, problem: NotFound, shown: &str) -> String {
+fn not_found(document: &Document, flat: &str, change: &Change, problem: &NotFound, shown: &str) -> String {
     let nearest = match problem {
         NotFound::Many(lines) => {
             let more = if lines.len() > 10 { " and more" } else { "" };
@@ -324,7 +324,7 @@ fn not_found(document: &Document, flat: &str, change: &Change, problem: NotFound
                 numbers.join(", ")
             );
         }
-        NotFound::Nowhere(nearest) => nearest,
+        NotFound::Nowhere(nearest) => *nearest,
     };
     let mut message = format!("old was not found in {shown}.");
     if let Some(line) = already_there(flat, &change.new) {
@@ -357,24 +357,24 @@ fn already_there(flat: &str, new: &str) -> Option<usize> {
 }
 
 fn report(shown: &str, made: &[Made]) -> String {
-    let mut text = format!("Edited {shown}.");
+    let mut answer = format!("Edited {shown}.");
     for one in made.iter().take(4) {
         let how = one.how.map_or_else(String::new, |how| format!(" (old matched {how})"));
         if one.now.is_empty() {
-            let _ = write!(text, "\nLines taken out before line {}{how}.", one.first + 1);
+            let _ = write!(answer, "\nLines taken out before line {}{how}.", one.first + 1);
             continue;
         }
-        let _ = write!(text, "\nFrom line {} it now reads{how}:", one.first + 1);
+        let _ = write!(answer, "\nFrom line {} it now reads{how}:", one.first + 1);
         for line in one.now.iter().take(MOST_SHOWN) {
-            text.push('\n');
-            text.push_str(&super::text::visible(line));
+            answer.push('\n');
+            answer.push_str(&text::visible(line));
         }
         if one.now.len() > MOST_SHOWN {
-            let _ = write!(text, "\n[{} more lines]", one.now.len() - MOST_SHOWN);
+            let _ = write!(answer, "\n[{} more lines]", one.now.len() - MOST_SHOWN);
         }
     }
     if made.len() > 4 {
-        let _ = write!(text, "\n[{} more edits were made]", made.len() - 4);
+        let _ = write!(answer, "\n[{} more edits were made]", made.len() - 4);
     }
-    text
+    answer
 }

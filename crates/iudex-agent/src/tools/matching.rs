@@ -47,6 +47,9 @@ const MOST_PAIRS: usize = 200_000;
 /// Characters of a line that are compared.
 const LINE_BYTES: usize = 400;
 
+/// A form of a line in which small differences are gone.
+type Normal = fn(&str) -> String;
+
 /// The byte offsets at which `old` begins, overlapping ones too; at most `most`.
 fn occurrences(text: &str, old: &str, most: usize) -> Vec<usize> {
     let mut found = Vec::new();
@@ -62,7 +65,7 @@ fn occurrences(text: &str, old: &str, most: usize) -> Vec<usize> {
 
 /// The line (from 0) on which a byte lies.
 pub(super) fn line_at(text: &str, byte: usize) -> usize {
-    text.as_bytes()[..byte].iter().filter(|byte| **byte == b'\n').count()
+    memchr::memchr_iter(b'\n', &text.as_bytes()[..byte]).count()
 }
 
 /// Finds `old` as it stands.
@@ -79,7 +82,7 @@ pub(super) fn tolerant(lines: &[&str], old: &[&str], changed: &[bool]) -> Result
     if old.iter().all(|line| line.trim().is_empty()) || old.len() > lines.len() {
         return Err(NotFound::Nowhere(if old.len() > lines.len() { nearest(lines, old) } else { None }));
     }
-    let levels: [(fn(&str) -> String, &str); 3] = [
+    let levels: [(Normal, &str); 3] = [
         (|line| line.trim_end().to_owned(), "apart from blanks at line ends"),
         (|line| line.trim().to_owned(), "apart from indentation"),
         (|line| line.chars().filter(|c| !c.is_whitespace()).collect(), "apart from white space"),

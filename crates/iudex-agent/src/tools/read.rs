@@ -1,5 +1,6 @@
 //! `read`: a window of a text file, or the names in a directory. Never holds more of a file than it shows.
 
+use std::fmt::Write as _;
 use std::fs::Metadata;
 use std::io::{BufRead, BufReader};
 
@@ -91,7 +92,7 @@ fn list(target: &Resolved) -> Result<ToolResult, String> {
     names.truncate(MOST_NAMES);
     let mut listing = names.join("\n");
     if more > 0 {
-        listing.push_str(&format!("\n[{more} more names; use bash to list them]"));
+        let _ = write!(listing, "\n[{more} more names; use bash to list them]");
     }
     Ok(ToolResult::done(listing))
 }
@@ -148,7 +149,7 @@ fn window(reader: &mut dyn BufRead, length: u64, wanted: Wanted) -> std::io::Res
             if length.saturating_sub(position) > MOST_COUNTED {
                 return Ok(window);
             }
-            line += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
+            line += memchr::memchr_iter(b'\n', chunk).count() as u64;
             ends_open = chunk.last() != Some(&b'\n');
             position += used as u64;
             reader.consume(used);
@@ -204,10 +205,9 @@ fn finish(target: &Resolved, bytes: u64, wanted: Wanted, window: &Window, body: 
     let of = window.total.map_or_else(|| format!("a file of {}", size(bytes)), |total| total.to_string());
     let cut = if window.cut { ", which is cut here because it is very long" } else { "" };
     let next = if window.total == Some(last) { String::new() } else { format!("; go on with offset {}", last + 1) };
-    text.push_str(&if window.shown == 1 {
-        format!("[line {first} of {of}{cut}{next}]")
-    } else {
-        format!("[lines {first}-{last} of {of}{next}]")
-    });
+    let _ = match window.shown {
+        1 => write!(text, "[line {first} of {of}{cut}{next}]"),
+        _ => write!(text, "[lines {first}-{last} of {of}{next}]"),
+    };
     Ok(ToolResult::done(text))
 }

@@ -1,5 +1,6 @@
 //! `search`: contents and names below the work directory. Respects .gitignore; follows no link.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,19 +77,19 @@ pub(super) async fn run(place: &Place, result_bytes: usize, arguments: &Map<Stri
     if matches!(file::look(&target)?, Found::Nothing) {
         return Err(format!("{} does not exist. Leave path out to search everywhere.", target.shown));
     }
-    let query = query(&place.work_dir, &pattern, arguments::optional_text(arguments, "glob")?)?;
+    let query = build_query(&place.work_dir, &pattern, arguments::optional_text(arguments, "glob")?)?;
     let literal = query.literal;
 
     let stop = Arc::new(AtomicBool::new(false));
     let _guard = StopOnDrop(Arc::clone(&stop));
-    let (place, root) = (place.clone(), target.path.clone());
-    let hits = tokio::task::spawn_blocking(move || search(&place, &root, &query, result_bytes / 2, &stop))
+    let (reach, root) = (place.clone(), target.path.clone());
+    let hits = tokio::task::spawn_blocking(move || search(&reach, &root, &query, result_bytes / 2, &stop))
         .await
         .map_err(|error| format!("The search failed: {error}. Use bash with grep."))?;
     Ok(ToolResult::done(report(&hits, &pattern, &target.shown, literal)))
 }
 
-fn query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, String> {
+fn build_query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, String> {
     let build = |literal: bool| {
         RegexMatcherBuilder::new().case_smart(true).crlf(true).fixed_strings(literal).line_terminator(Some(b'\n')).build(pattern)
     };
@@ -102,8 +103,8 @@ fn query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, St
         None => None,
         Some(glob) => {
             let mut builder = OverrideBuilder::new(work_dir);
-            let built = builder.add(glob).and_then(|builder| builder.build());
-            Some(built.map_err(|error| format!("glob {glob:?} is not valid: {error}. Use one like *.py or src/**."))?)
+            let set = builder.add(glob).and_then(|builder| builder.build());
+            Some(set.map_err(|error| format!("glob {glob:?} is not valid: {error}. Use one like *.py or src/**."))?)
         }
     };
     Ok(Query { matcher, glob, literal })
@@ -178,7 +179,7 @@ fn report(hits: &Hits, pattern: &str, shown: &str, literal: bool) -> String {
     }
     if hits.names.is_empty() && hits.lines.is_empty() {
         let place = if shown == "." { String::new() } else { format!(" in {shown}") };
-        text.push_str(&format!("No line and no file name matches {pattern}{place}."));
+        let _ = write!(text, "No line and no file name matches {pattern}{place}.");
         return text;
     }
     if !hits.names.is_empty() {

@@ -17,7 +17,7 @@ pub(super) fn builder(root: &Path, work_dir: &Path) -> WalkBuilder {
         .parents(in_repository || root != work_dir)
         .follow_links(false)
         .filter_entry(|entry| entry.file_name() != ".git")
-        .sort_by_file_name(std::cmp::Ord::cmp);
+        .sort_by_file_name(Ord::cmp);
     builder
 }
 

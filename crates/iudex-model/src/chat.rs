@@ -260,11 +260,11 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            first_byte: Duration::from_secs(600),
-            between_tokens: Duration::from_secs(120),
+            first_byte: Duration::from_mins(10),
+            between_tokens: Duration::from_mins(2),
             connect: Duration::from_secs(10),
             max_retries: 5,
-            retry_time: Duration::from_secs(300),
+            retry_time: Duration::from_mins(5),
         }
     }
 }

@@ -31,7 +31,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use iudex_core::{Tokens, Usage, Usd};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::chat::{
     AssistantCall, ChatModel, ChatRequest, Completion, Delta, Finish, ModelError, ModelFacts, Price, estimate_tokens,
@@ -199,7 +199,7 @@ impl ScriptModel {
         Some(index)
     }
 
-    fn usage(&self, request: &ChatRequest, reply: Option<&Reply>, output: u64) -> Usage {
+    fn usage(request: &ChatRequest, reply: Option<&Reply>, output: u64) -> Usage {
         let told = |get: fn(&Reply) -> Option<u64>| reply.and_then(get);
         let prompt = told(|reply| reply.prompt_tokens);
         let generated = told(|reply| reply.output_tokens);
@@ -224,8 +224,7 @@ fn parse(text: &str) -> Result<Settings, String> {
         let reply_keys = ["text", "action", "calls", "error"];
         value.as_object().is_some_and(|object| !reply_keys.iter().any(|key| object.contains_key(*key)))
     };
-    let head =
-        if values.first().is_some_and(is_settings) { values.remove(0) } else { Value::Object(Default::default()) };
+    let head = if values.first().is_some_and(is_settings) { values.remove(0) } else { Value::Object(Map::default()) };
     let mut settings: Settings = serde_json::from_value(head).map_err(broken)?;
     for value in values {
         settings.replies.push(serde_json::from_value(value).map_err(broken)?);
@@ -270,7 +269,7 @@ impl ChatModel for ScriptModel {
         self.answers.set(self.answers.get() + 1);
         let Some(reply) = index.map(|index| &self.replies[index]) else {
             on_delta(Delta::Text("done"));
-            let usage = self.usage(request, None, 1);
+            let usage = Self::usage(request, None, 1);
             return Ok(answer("done".into(), String::new(), Vec::new(), Finish::Stop, usage));
         };
         if reply.delay_ms > 0 {
@@ -295,7 +294,7 @@ impl ChatModel for ScriptModel {
         if !text.is_empty() {
             on_delta(Delta::Text(&text));
         }
-        let usage = self.usage(request, Some(reply), output);
+        let usage = Self::usage(request, Some(reply), output);
         Ok(answer(text, reply.reasoning.clone(), calls, reply.finish, usage))
     }
 }

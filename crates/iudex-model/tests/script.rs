@@ -1,5 +1,7 @@
 //! The scripted model: order, conditions, errors and the end of the script.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::path::PathBuf;
 
 use iudex_core::{Tokens, Usd};

@@ -3,3 +3,4 @@
 //! Never: in a release build.
 
 pub mod scripted;
+pub mod server;

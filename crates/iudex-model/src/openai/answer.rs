@@ -95,6 +95,10 @@ impl Answer {
     fn take_content(&mut self, content: &Value, on_delta: &mut dyn for<'d> FnMut(Delta<'d>)) {
         match content {
             Value::String(text) => {
+                // Before the split, which holds back white space at the beginning.
+                if let Some(runaway) = self.text_runs.push(text) {
+                    self.runaway.get_or_insert(runaway);
+                }
                 for piece in self.think.push(text) {
                     self.add(&piece, on_delta);
                 }
@@ -119,9 +123,6 @@ impl Answer {
         match piece {
             Piece::Text(text) => {
                 self.text.push_str(text);
-                if let Some(runaway) = self.text_runs.push(text) {
-                    self.runaway.get_or_insert(runaway);
-                }
                 on_delta(Delta::Text(text));
             }
             Piece::Reasoning(text) => self.add_reasoning(text, on_delta),
@@ -242,7 +243,7 @@ fn collect_text(value: &Value, text: &mut String) {
     }
 }
 
-/// `usage` as OpenAI, DeepSeek and Groq write it, else llama.cpp's `timings`.
+/// `usage` as OpenAI, `DeepSeek` and Groq write it, else llama.cpp's `timings`.
 fn told(event: &Value) -> Option<Told> {
     let number = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_u64);
     let usage = event.get("usage").or_else(|| event.pointer("/x_groq/usage")).filter(|usage| usage.is_object());

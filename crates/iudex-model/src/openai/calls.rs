@@ -42,7 +42,9 @@ impl CallBuilder {
         let mut added = String::new();
         match message.get("tool_calls") {
             Some(Value::Array(entries)) => {
-                entries.iter().for_each(|entry| self.take_entry(entry, is_whole, &mut added))
+                for entry in entries {
+                    self.take_entry(entry, is_whole, &mut added);
+                }
             }
             Some(entry @ Value::Object(_)) => self.take_entry(entry, is_whole, &mut added),
             _ => {}

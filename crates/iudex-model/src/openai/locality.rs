@@ -40,7 +40,7 @@ pub(crate) fn is_small(name: &str, is_local: bool) -> bool {
 pub(crate) fn billions(name: &str) -> Option<f64> {
     let name = name.to_ascii_lowercase();
     let words = || name.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
-    let in_billions = words().find_map(|word| {
+    let large = words().find_map(|word| {
         let number = word.trim_end_matches(".gguf").strip_suffix('b')?;
         match number.split_once('x') {
             Some((experts, size)) => Some(amount(experts)? * amount(size)?),
@@ -48,13 +48,13 @@ pub(crate) fn billions(name: &str) -> Option<f64> {
         }
     });
     // A million of something may also be the window (`1m`), so few millions tell nothing.
-    let in_millions = || {
+    let tiny = || {
         words().find_map(|word| {
             let millions = amount(word.trim_end_matches(".gguf").strip_suffix('m')?)?;
             (millions >= 20.0).then_some(millions / 1000.0)
         })
     };
-    in_billions.or_else(in_millions)
+    large.or_else(tiny)
 }
 
 fn amount(text: &str) -> Option<f64> {

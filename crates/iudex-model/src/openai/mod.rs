@@ -19,7 +19,7 @@ pub(crate) use self::facts::json_of;
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use iudex_core::{Tokens, Usage};
@@ -201,7 +201,7 @@ impl OpenAiModel {
                 }
                 Err(match broken {
                     Broken::Cut(cause) => Failure::Again(Again::new(cause)),
-                    Broken::Error(said) => self.judge(said.code.unwrap_or(500), said, None, request),
+                    Broken::Error(said) => Self::judge(said.code.unwrap_or(500), said, None, request),
                     Broken::NotAnAnswer(problem) => Failure::Final(ModelError::Refused(self.at(&problem))),
                 })
             }
@@ -227,11 +227,11 @@ impl OpenAiModel {
             }
         }
         let said = Said::from_body(&String::from_utf8_lossy(&body));
-        self.judge(status.as_u16(), said, after, request)
+        Self::judge(status.as_u16(), said, after, request)
     }
 
     /// Whether trying again can mend what the server said.
-    fn judge(&self, status: u16, said: Said, after: Option<std::time::Duration>, request: &ChatRequest) -> Failure {
+    fn judge(status: u16, said: Said, after: Option<Duration>, request: &ChatRequest) -> Failure {
         let is_transient = matches!(status, 408 | 425 | 429 | 500..=599) && status != 501;
         // A full window or a refused format stays what it is, whatever status it comes with.
         let is_settled = status != 429 && (said.overflow().is_some() || said.format_refused(status, request).is_some());

@@ -149,7 +149,7 @@ mod tests {
         let mut again = Again { after: Some(Duration::from_secs(8)), ..Again::new("429 from the server") };
         let wait = retries.wait_after(&again).unwrap();
         assert!((8.0..8.2).contains(&wait.as_secs_f64()), "{wait:?}");
-        again.after = Some(Duration::from_secs(3600));
+        again.after = Some(Duration::from_hours(1));
         let error = retries.wait_after(&again).unwrap_err();
         assert!(error.contains("asks to wait 60 min, more than the 5 min"), "{error}");
     }

@@ -228,7 +228,7 @@ impl Completer for LineHelper {
         let before = &line[..position];
         if before.starts_with('/') && !before.contains(char::is_whitespace) {
             let names = SLASH_COMMANDS.iter().map(|(name, _)| *name).filter(|name| name.starts_with(before));
-            return Ok((0, names.map(|name| pair(name, name)).collect()));
+            return Ok((0, names.map(|name| pair(name, &format!("{name} "))).collect()));
         }
         let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         match before[start..].strip_prefix('@') {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::places;
 use crate::args::{LogArgs, RunName, RunNameJson, UndoArgs};
-use crate::render::{human_count, human_duration, one_line};
+use crate::render::{counted, human_count, human_duration, one_line};
 use crate::talk;
 
 pub(super) fn log(arguments: &LogArgs) -> Result<ExitCode, Refusal> {
@@ -164,7 +164,7 @@ pub(super) fn undo(arguments: &UndoArgs) -> Result<ExitCode, Refusal> {
 
 /// What an undo did, as text.
 pub(crate) fn undo_text(report: &RestoreReport, directory: &Path) -> String {
-    let mut text = format!("{} files brought back in {}\n", report.restored.len(), directory.display());
+    let mut text = format!("{} brought back in {}\n", counted(report.restored.len(), "file"), directory.display());
     for path in report.restored.iter().take(20) {
         let _ = writeln!(text, "  {}", path.display());
     }

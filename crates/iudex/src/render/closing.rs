@@ -8,7 +8,7 @@ use iudex_core::{CheckEvidence, Outcome, Ruling, Validation};
 use serde_json::{Value, json};
 
 use super::lines::{ruling_line, word};
-use super::{human_count, human_duration, one_line};
+use super::{counted, human_count, human_duration, one_line};
 
 /// The result as JSON, the last line of `--json`.
 pub(crate) fn closing_json(finished: &Finished) -> Value {
@@ -79,9 +79,9 @@ pub(crate) fn closing_text(finished: &Finished) -> String {
         &mut text,
         "used",
         &format!(
-            "{} passes, {} model calls, {} tokens in, {} out, {cost}, {}",
-            report.passes,
-            usage.calls,
+            "{}, {}, {} tokens in, {} out, {cost}, {}",
+            counted(report.passes, "pass"),
+            counted(usage.calls, "model call"),
             human_count(usage.prompt.0),
             human_count(usage.output.0),
             human_duration(finished.elapsed)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use iudex_app::Notice;
 use iudex_core::{Event, GateKind, Move, PassEnd, Ruling};
 
-use super::{human_count, human_duration, one_line};
+use super::{counted, human_count, human_duration, one_line};
 
 const LINE: usize = 160;
 
@@ -63,9 +63,9 @@ impl Lines {
             }
             Event::PassEnded { pass, report } => {
                 format!(
-                    "pass {pass} ended: {} ({} steps, {} tokens so far)",
+                    "pass {pass} ended: {} ({}, {} tokens so far)",
                     end_words(&report.end),
-                    report.steps,
+                    counted(report.steps, "step"),
                     human_count(self.tokens)
                 )
             }

@@ -90,6 +90,14 @@ pub(crate) fn human_count(count: u64) -> String {
     text
 }
 
+/// A number with its noun: `1 file`, `2 files`.
+pub(crate) fn counted(number: impl TryInto<u64>, noun: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {noun}"),
+        number => format!("{} {noun}{}", human_count(number), if noun.ends_with('s') { "es" } else { "s" }),
+    }
+}
+
 /// Text for one line of a terminal: no control characters, at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let clean: String =

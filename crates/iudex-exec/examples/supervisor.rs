@@ -51,8 +51,9 @@ fn main() -> ExitCode {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return ExitCode::FAILURE };
-    match runtime.block_on(iudex_exec::run(spec, &mut |line| println!("line: {line}"))) {
+    match runtime.block_on(iudex_exec::run(spec, &mut |_| {})) {
         Ok(finished) => {
+            print!("{}", finished.output.text());
             println!("end: {:?}", finished.end);
             println!("left behind: {}", finished.left_behind);
             println!("restored: {:?}", finished.restored);

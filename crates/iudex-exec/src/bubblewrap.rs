@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -30,9 +30,8 @@ const NO_NETWORK: &str = "--unshare-net";
 const NO_NESTING: &str = "--disable-userns";
 /// Where the supervisor stands inside, wherever it is outside.
 const SUPERVISOR: &str = "/run/iudex/supervisor";
-/// Parts of a fresh `/proc` that belong to the machine. Root owns them, inside a user namespace too, and bubblewrap
-/// covers them only where a capability would count.
-const MACHINE: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "tty", "mtrr"];
+/// Where something else is mounted inside.
+const REPLACED: &[&str] = &["/run", "/var/run", "/tmp", "/var/tmp", "/dev", "/proc"];
 /// What programs need from `/run` and no daemon listens on.
 const RUN: &[&str] = &["/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/wrappers"];
 
@@ -135,11 +134,8 @@ pub(crate) fn arguments(program: &Path, confinement: &Confinement, executable: &
     add(&[ro_bind, Path::new("/"), Path::new("/")]);
     add(&[Path::new("--dev"), Path::new("/dev")]);
     add(&[Path::new("--proc"), Path::new("/proc")]);
-    for name in MACHINE {
-        let path = Path::new("/proc").join(name);
-        if path.exists() {
-            add(&[ro_bind, &path, &path]);
-        }
+    for path in machine() {
+        add(&[ro_bind, &path, &path]);
     }
     for mount in mounts(confinement) {
         match &mount.what {
@@ -158,6 +154,23 @@ pub(crate) fn arguments(program: &Path, confinement: &Confinement, executable: &
     }
     add(&[Path::new("--chdir"), Path::new("/"), Path::new("--"), Path::new(SUPERVISOR), Path::new(ARGUMENT)]);
     arguments
+}
+
+/// Parts of a fresh `/proc` that are the machine's and not a process's. Root owns them, inside a user namespace too:
+/// without capabilities it could still write to `/proc/sys/kernel/core_pattern` (bubblewrap 0.8 leaves that open).
+fn machine() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .filter(|entry| !entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
+        .filter(|entry| {
+            entry.metadata().is_ok_and(|metadata| {
+                metadata.is_dir() || (metadata.is_file() && metadata.permissions().mode() & 0o222 != 0)
+            })
+        })
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -200,8 +213,11 @@ fn mounts(confinement: &Confinement) -> Vec<Mount> {
     }
     let own = [work_dir, caches, private_tmp];
     for path in hidden {
-        // What a command needs stays: a cover of a directory above it comes first, one of itself not at all.
-        if !own.contains(&path) {
+        // What a command needs stays: a cover of a directory above it comes first, one of itself not at all. Where
+        // something else is mounted over it anyway it needs no cover, whose place would tell its name.
+        let is_gone =
+            REPLACED.iter().any(|replaced| path.starts_with(replaced)) && !own.iter().any(|own| path.starts_with(own));
+        if !own.contains(&path) && !is_gone {
             mount(path, What::Nothing);
         }
     }
@@ -225,12 +241,11 @@ fn mounts(confinement: &Confinement) -> Vec<Mount> {
 /// The unix sockets that someone listens on outside of what is covered anyway. Most talk to a daemon with more rights.
 fn listeners(own: &[&PathBuf]) -> Vec<PathBuf> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let covered = ["/run", "/var/run", "/tmp", "/var/tmp", "/dev", "/proc"];
     let mut found: Vec<PathBuf> = table
         .lines()
         .filter_map(|line| line.split_ascii_whitespace().nth(7))
         .filter_map(|path| Path::new(path).canonicalize().ok())
-        .filter(|path| !covered.iter().any(|covered| path.starts_with(covered)))
+        .filter(|path| !REPLACED.iter().any(|replaced| path.starts_with(replaced)))
         .filter(|path| !own.iter().any(|own| path.starts_with(own)))
         .filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket()))
         .collect();

@@ -148,8 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_loses_nothing_else() {
-        // /dev/full answers every write with "no space left on device".
+    fn a_file_that_cannot_be_made_is_told_and_loses_nothing_else() {
         let mut capture =
             Capture::new(&OutputSpec { head: 10, tail: 10, file: Some("/nonexistent-directory/output".into()) });
         capture.push(b"abc");

@@ -11,8 +11,6 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::{Backend, Confinement};
-
 /// Files above this are watched and cannot be put back.
 const LARGEST: u64 = 8 << 20;
 
@@ -46,14 +44,9 @@ struct Stamp {
 }
 
 impl Guard {
-    /// Looks at what the sandbox of this confinement does not protect by itself.
-    pub(crate) fn over(confinement: &Confinement) -> Self {
-        let needed = |path: &&PathBuf| match confinement.backend {
-            Backend::Landlock => true,
-            Backend::Bubblewrap { .. } => path.is_symlink(),
-            Backend::None => false,
-        };
-        Self { places: confinement.read_only.iter().filter(needed).filter_map(|path| Place::look(path)).collect() }
+    /// Looks at these files and directories.
+    pub(crate) fn over(paths: &[PathBuf]) -> Self {
+        Self { places: paths.iter().filter_map(|path| Place::look(path)).collect() }
     }
 
     /// Puts back what changed and returns its paths.

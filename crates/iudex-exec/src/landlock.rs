@@ -11,7 +11,7 @@ use crate::sandbox::Confinement;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{apply, probe};
+pub(crate) use linux::{apply, probe, scope_sockets};
 
 /// What a confined process may touch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -67,3 +67,7 @@ pub(crate) fn probe() -> Result<(), String> {
 pub(crate) fn apply(_: &Rules) -> Result<(), String> {
     probe()
 }
+
+/// There is no Landlock on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn scope_sockets() {}

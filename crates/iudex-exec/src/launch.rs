@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::command::{CommandSpec, StartError};
 use crate::sandbox::{Backend, Confinement};
-use crate::supervise::{Launch, Program, Request};
+use crate::supervise::{Launch, Program, Request, Word};
 use crate::{bubblewrap, landlock};
 
 /// Makes the request to the supervisor at `executable`.
@@ -22,27 +22,55 @@ pub(crate) fn request(spec: &CommandSpec, executable: &Path) -> Result<Request, 
         vec![bash.into_os_string(), "-o".into(), "pipefail".into(), "-c".into(), OsString::from(&spec.script)];
     let environment = environment(&spec.env, &confinement);
     let program = Program { arguments, environment, directory };
-    Ok(match &confinement.backend {
-        Backend::None => Request { program, launch: Launch::Own },
+    let guarded = guarded(&spec.confinement);
+    let word = || {
+        Word::new()
+            .map_err(|error| StartError { message: format!("cannot read random bytes from /dev/urandom: {error}") })
+    };
+    let request = |program, launch, guarded| Ok(Request { program, launch, guarded, word: word()? });
+    match &confinement.backend {
+        Backend::None => request(program, Launch::Own, guarded),
         Backend::Bubblewrap { program: bubblewrap } => {
             let outer = Program {
                 arguments: bubblewrap::arguments(bubblewrap, &confinement, executable),
                 environment: Vec::new(),
                 directory: PathBuf::from("/"),
             };
-            let inner = Request { program, launch: Launch::Own };
-            Request { program: outer, launch: Launch::Through(Box::new(inner)) }
+            let inner = request(program, Launch::Inside, Vec::new())?;
+            request(outer, Launch::Through(Box::new(inner)), guarded)
         }
         Backend::Landlock => {
+            let inside = confinement.hidden.iter().find(|hidden| hidden.starts_with(&confinement.work_dir));
+            if let Some(hidden) = inside {
+                return Err(StartError {
+                    message: format!(
+                        "Landlock cannot hide {} from a command that works in {}. hint: install bubblewrap, or put \
+                         the state of iudex elsewhere (XDG_STATE_HOME)",
+                        hidden.display(),
+                        confinement.work_dir.display()
+                    ),
+                });
+            }
             let outer = Program {
                 arguments: vec![executable.into(), crate::supervise::ARGUMENT.into()],
                 environment: Vec::new(),
                 directory: PathBuf::from("/"),
             };
-            let inner = Request { program, launch: Launch::Confined(landlock::rules(&confinement)) };
-            Request { program: outer, launch: Launch::Through(Box::new(inner)) }
+            let inner = request(program, Launch::Confined(landlock::rules(&confinement)), Vec::new())?;
+            request(outer, Launch::Through(Box::new(inner)), guarded)
         }
-    })
+    }
+}
+
+/// What the sandbox does not protect by itself: under Landlock everything that is read-only inside of what is
+/// writable; under bubblewrap a name that is a link, since a mount protects what it leads to and not the name.
+fn guarded(confinement: &Confinement) -> Vec<PathBuf> {
+    let needed = |path: &&PathBuf| match confinement.backend {
+        Backend::Landlock => true,
+        Backend::Bubblewrap { .. } => path.is_symlink(),
+        Backend::None => false,
+    };
+    confinement.read_only.iter().filter(needed).cloned().collect()
 }
 
 /// The confinement with every path as the kernel sees it, and the directories of iudex there.

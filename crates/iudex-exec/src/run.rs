@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,6 @@ use tokio::time::{Instant as TokioInstant, sleep, sleep_until, timeout};
 
 use crate::capture::Capture;
 use crate::command::{CommandSpec, End, Finished, OutputSpec, StartError};
-use crate::guard::Guard;
 use crate::launch;
 use crate::lines::{self, Lines};
 use crate::supervise::{ARGUMENT, Exit, Message, Request, frame, supervisor, take_message};
@@ -29,7 +28,7 @@ const PIPE: usize = 1 << 20;
 /// How long the supervisor has for taking a request, and for ending once it said that all is gone.
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long the supervisor has for killing everything; more than its own patience.
-const KILL: Duration = Duration::from_secs(15);
+const KILL: Duration = Duration::from_secs(20);
 /// The longest argument that Linux takes (`MAX_ARG_STRLEN`, the closing zero included).
 const LONGEST: usize = 131_072;
 
@@ -50,26 +49,24 @@ pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Fin
     }
     let executable = supervisor().map_err(|error| StartError { message: format!("cannot run a command: {error}") })?;
     let request = launch::request(&spec, &executable)?;
-    // Declared before the job: what the sandbox cannot protect is put back after everything is dead.
-    let guard = Guard::over(&spec.confinement);
     let (mut job, output) = Job::start(&executable)?;
     let mut follow = Follow {
         capture: Capture::new(&spec.output),
         lines: Lines::new(Instant::now()),
         started: false,
         timed_out: false,
+        restored: Vec::new(),
     };
     let last = follow.to_the_end(&mut job, &output, &request, &spec, on_line).await?;
     job.finish();
     drain(&output, &mut follow.capture, &mut follow.lines, on_line);
     follow.lines.finish(on_line);
-    let restored = guard.restore();
     let output = follow.capture.finish();
     let (end, left_behind) = match last {
         Some(Message::Ended { exit, left_behind }) => (end_of(exit), left_behind),
         Some(Message::Failed(reason)) => return Err(StartError { message: reason }),
         // The command, or someone else, killed what held it.
-        Some(Message::Vanished(_) | Message::Started) | None if follow.started => (End::Signalled(9), 0),
+        Some(Message::Vanished(_)) | None if follow.started => (End::Signalled(9), 0),
         Some(Message::Vanished(exit)) => {
             let message = format!(
                 "bubblewrap could not set up the sandbox ({}): {}. hint: `iudex doctor` tells what works here",
@@ -78,7 +75,7 @@ pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Fin
             );
             return Err(StartError { message });
         }
-        Some(Message::Started) | None => {
+        Some(Message::Started | Message::Restored(_)) | None => {
             let message = format!(
                 "{} did not act as the supervisor of the command: {}",
                 executable.display(),
@@ -87,8 +84,9 @@ pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Fin
             return Err(StartError { message });
         }
     };
-    let end = if follow.timed_out { End::TimedOut } else { end };
-    Ok(Finished { end, duration: start.elapsed(), output, left_behind, restored })
+    // After a time-out everything was killed, and nothing of it was left behind.
+    let (end, left_behind) = if follow.timed_out { (End::TimedOut, 0) } else { (end, left_behind) };
+    Ok(Finished { end, duration: start.elapsed(), output, left_behind, restored: follow.restored })
 }
 
 /// Why this can be no argument of bash; that is the fault of the script and not of the machine.
@@ -135,6 +133,7 @@ struct Follow {
     lines: Lines,
     started: bool,
     timed_out: bool,
+    restored: Vec<PathBuf>,
 }
 
 impl Follow {
@@ -173,9 +172,10 @@ impl Follow {
                     if !matches!(read, Ok(1..)) {
                         return Ok(None);
                     }
-                    while let Some(message) = take_message(&mut received).map_err(failed)? {
+                    while let Some(message) = take_message(&mut received, &request.word).map_err(failed)? {
                         match message {
                             Message::Started => self.started = true,
+                            Message::Restored(paths) => self.restored = paths,
                             last => return Ok(Some(last)),
                         }
                     }

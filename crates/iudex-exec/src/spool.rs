@@ -74,9 +74,11 @@ impl Spool {
         laid_out.map(|()| self.path)
     }
 
-    /// Removes the file: an incomplete one would be taken for the whole.
+    /// Removes the file: an incomplete one would be taken for the whole. A device is not ours to remove.
     pub(crate) fn discard(self) {
-        let _ = fs::remove_file(&self.path);
+        if self.file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     fn copy(&mut self, from: u64, length: u64, to: &mut File) -> io::Result<()> {
@@ -94,7 +96,9 @@ pub(crate) fn marker(omitted: u64) -> String {
 fn private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
     // The mode above counts only for a new file.
-    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    if file.metadata()?.is_file() {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
     Ok(file)
 }
 

@@ -22,7 +22,9 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 pub use executable::set_supervisor;
 pub(crate) use executable::supervisor;
-pub(crate) use wire::{Exit, Launch, Message, Program, Request, frame, take_message};
+pub(crate) use wire::{Exit, Launch, Message, Program, Request, Word, frame, take_message};
+
+use crate::guard::Guard;
 
 /// The hidden first argument.
 pub(crate) const ARGUMENT: &str = "__supervise";
@@ -54,10 +56,14 @@ fn serve() -> io::Result<()> {
         .map_err(|_| io::Error::other("`__supervise` is called by iudex itself and is no command for people"))?;
     let request: Request = wire::receive(&mut control)?;
     protect();
-    match request.launch {
-        Launch::Own => own(control, &request.program, None),
-        Launch::Through(inner) => own(control, &request.program, Some(&inner)),
-        Launch::Confined(rules) => confine(control, &request.program, &rules),
+    match &request.launch {
+        Launch::Own => own(control, &request, None),
+        Launch::Inside => {
+            crate::landlock::scope_sockets();
+            own(control, &request, None)
+        }
+        Launch::Through(inner) => own(control, &request, Some(inner)),
+        Launch::Confined(rules) => confine(control, &request, rules),
     }
 }
 
@@ -71,7 +77,8 @@ fn protect() {
 }
 
 /// Starts the program, waits until it ends or iudex wants it to, ends all descendants and says how it was.
-fn own(mut control: UnixStream, program: &Program, inner: Option<&Request>) -> io::Result<()> {
+fn own(control: UnixStream, request: &Request, inner: Option<&Request>) -> io::Result<()> {
+    let Request { program, word, guarded, .. } = request;
     descendants::adopt()?;
     // No terminal: Ctrl-C is iudex's to handle, and nothing can ask for a password there.
     let _ = rustix::process::setsid();
@@ -82,9 +89,16 @@ fn own(mut control: UnixStream, program: &Program, inner: Option<&Request>) -> i
             (Some(ours), Stdio::from(OwnedFd::from(theirs)))
         }
     };
+    // Kept here and not in iudex: this process outlives it long enough to put things back.
+    let guard = Guard::over(guarded);
+    let mut relay = Relay { control, word, inner, started: false, ended: None };
+    if inner.is_none() {
+        // Said before it is so: the command may kill this process at once, and has run then.
+        relay.pass(Message::Started);
+    }
     let child = match command(program).stdin(standard_input).process_group(0).spawn() {
         Ok(child) => child,
-        Err(error) => return wire::send(&mut control, &Message::Failed(not_started(program, &error))),
+        Err(error) => return wire::say(&mut relay.control, word, &Message::Failed(not_started(program, &error))),
     };
     let Some(main) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
         return Err(io::Error::other("a process id out of range"));
@@ -93,21 +107,17 @@ fn own(mut control: UnixStream, program: &Program, inner: Option<&Request>) -> i
         stream.set_write_timeout(Some(PATIENCE))?;
         // A wrapper that died at once is noticed below, by its end.
         let _ = wire::send(stream, inner);
-    } else {
-        wire::send(&mut control, &Message::Started)?;
     }
-    let mut relay = Relay { control, started: false, ended: None };
     let status = watch(&mut relay, &mut inner_stream, main);
     if status.is_none() {
         let _ = rustix::process::kill_process_group(main, Signal::KILL);
     }
     let (last_status, left_behind) = descendants::end_all(main, PATIENCE);
+    let restored = guard.restore();
     // The inner supervisor is gone: what it said before stands in the socket.
     if let Some(stream) = &mut inner_stream {
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
-        while let Ok(message) = wire::receive(stream) {
-            relay.pass(message)?;
-        }
+        while relay.hear(stream).is_ok() {}
     }
     let exit = status.or(last_status).map_or(Exit::Signal(Signal::KILL.as_raw()), exit_of);
     // What this process started became the command, unless it is a wrapper with a supervisor of its own in it.
@@ -117,28 +127,39 @@ fn own(mut control: UnixStream, program: &Program, inner: Option<&Request>) -> i
         None if is_command => Message::Ended { exit, left_behind },
         None => Message::Vanished(exit),
     };
-    wire::send(&mut relay.control, &ended)
+    if !restored.is_empty() {
+        wire::say(&mut relay.control, word, &Message::Restored(restored))?;
+    }
+    wire::say(&mut relay.control, word, &ended)
 }
 
 /// What the inner supervisor said and what of it goes on to iudex at once.
-struct Relay {
+struct Relay<'a> {
     control: UnixStream,
+    word: &'a Word,
+    inner: Option<&'a Request>,
     started: bool,
     ended: Option<Message>,
 }
 
-impl Relay {
-    fn pass(&mut self, message: Message) -> io::Result<()> {
+impl Relay<'_> {
+    fn hear(&mut self, stream: &mut UnixStream) -> io::Result<()> {
+        let Some(inner) = self.inner else { return Err(io::ErrorKind::NotConnected.into()) };
+        let message = wire::hear(stream, &inner.word)?;
+        self.pass(message);
+        Ok(())
+    }
+
+    /// The start is told at once; how it ended when everything is gone.
+    fn pass(&mut self, message: Message) {
         match message {
             Message::Started => {
                 self.started = true;
-                wire::send(&mut self.control, &message)
+                // A dead iudex is noticed by the closed socket.
+                let _ = wire::say(&mut self.control, self.word, &message);
             }
-            // The end is told when everything is gone, a failure likewise.
-            Message::Failed(_) | Message::Ended { .. } | Message::Vanished(_) => {
-                self.ended = Some(message);
-                Ok(())
-            }
+            Message::Restored(_) => {}
+            Message::Failed(_) | Message::Ended { .. } | Message::Vanished(_) => self.ended = Some(message),
         }
     }
 }
@@ -180,7 +201,7 @@ fn watch(relay: &mut Relay, inner: &mut Option<UnixStream>, main: Pid) -> Option
             return None;
         }
         if inner_ready && let Some(stream) = inner {
-            match wire::receive(stream).and_then(|message| relay.pass(message)) {
+            match relay.hear(stream) {
                 Ok(()) if relay.ended.is_some() => said_ended = Some(Instant::now()),
                 Ok(()) => {}
                 Err(_) => *inner = None,
@@ -209,14 +230,15 @@ fn exit_of(status: WaitStatus) -> Exit {
 }
 
 /// Confines this process and becomes the program.
-fn confine(mut control: UnixStream, program: &Program, rules: &crate::landlock::Rules) -> io::Result<()> {
+fn confine(mut control: UnixStream, request: &Request, rules: &crate::landlock::Rules) -> io::Result<()> {
+    let Request { program, word, .. } = request;
     if let Err(reason) = crate::landlock::apply(rules) {
-        return wire::send(&mut control, &Message::Failed(reason));
+        return wire::say(&mut control, word, &Message::Failed(reason));
     }
-    wire::send(&mut control, &Message::Started)?;
+    wire::say(&mut control, word, &Message::Started)?;
     // The socket is closed by a successful execution.
     let error = command(program).stdin(Stdio::null()).exec();
-    wire::send(&mut control, &Message::Failed(not_started(program, &error)))
+    wire::say(&mut control, word, &Message::Failed(not_started(program, &error)))
 }
 
 fn command(program: &Program) -> Command {

@@ -52,6 +52,15 @@ pub(crate) fn apply(rules: &Rules) -> Result<(), String> {
     Ok(())
 }
 
+/// Inside bubblewrap with a network: keeps this process from sockets that have a name and no file, which only a
+/// network namespace would keep away. Where the kernel (before 6.12) cannot, nothing else depends on it.
+pub(crate) fn scope_sockets() {
+    let _ = Ruleset::default()
+        .scope(Scope::AbstractUnixSocket)
+        .and_then(Ruleset::create)
+        .and_then(landlock::RulesetCreated::restrict_self);
+}
+
 fn restrict_files(rules: &Rules) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| {
         format!("Landlock of Linux 6.2 or later (ABI 3) is needed and does not work here: {error}")

@@ -36,8 +36,6 @@ pub(super) fn end_all(main: Pid, patience: Duration) -> (Option<WaitStatus>, u32
         if !children_left {
             return (of_main, left_behind.unwrap_or(0));
         }
-        // What does not follow into another group and is not listed anywhere is reached this way at least.
-        let _ = rustix::process::kill_process_group(main, Signal::KILL);
         let found = descendants();
         // A dead leader may have living threads: it is killed with the others, and not counted.
         let alive = found.iter().filter(|process| process.started != DEAD).count();
@@ -45,6 +43,9 @@ pub(super) fn end_all(main: Pid, patience: Duration) -> (Option<WaitStatus>, u32
         for process in &found {
             process.kill();
         }
+        // Without /proc the group is all that can be reached.
+        #[cfg(not(target_os = "linux"))]
+        let _ = rustix::process::kill_process_group(main, Signal::KILL);
         if start.elapsed() > patience {
             return (of_main, left_behind.unwrap_or(0));
         }

@@ -1,6 +1,7 @@
 //! What iudex and its supervisors say to each other: frames of a length and JSON.
 //!
-//! Never: secrets beyond the environment that the command gets anyway.
+//! Never: a message that the command could have written. Each carries a word that only the two ends know; the command
+//! may get at the socket (of bubblewrap's first process, say), and must not be able to say that it passed.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -28,6 +29,9 @@ pub(crate) struct Program {
 pub(crate) struct Request {
     pub(crate) program: Program,
     pub(crate) launch: Launch,
+    /// What the sandbox cannot protect and the supervisor puts back in the end.
+    pub(crate) guarded: Vec<PathBuf>,
+    pub(crate) word: Word,
 }
 
 /// How the program is held.
@@ -35,6 +39,8 @@ pub(crate) struct Request {
 pub(crate) enum Launch {
     /// Start it and own it.
     Own,
+    /// The same inside bubblewrap.
+    Inside,
     /// Start it and own it; it leads to another supervisor, which gets this request on its standard input.
     Through(Box<Request>),
     /// Confine this process and become the program.
@@ -48,6 +54,18 @@ pub(crate) enum Exit {
     Signal(i32),
 }
 
+/// What the two ends of a socket know and nobody else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Word([u8; 16]);
+
+impl Word {
+    pub(crate) fn new() -> io::Result<Self> {
+        let mut bytes = [0; 16];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+}
+
 /// What a supervisor says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Message {
@@ -55,6 +73,8 @@ pub(crate) enum Message {
     Started,
     /// It could not be started: the machine's fault.
     Failed(String),
+    /// This was changed by the command and put back.
+    Restored(Vec<PathBuf>),
     /// It ended and nothing of it is alive.
     Ended { exit: Exit, left_behind: u32 },
     /// What held it ended in this way and did not say how the command did.
@@ -74,6 +94,20 @@ pub(crate) fn send(stream: &mut impl Write, content: &impl Serialize) -> io::Res
     stream.write_all(&frame(content)?)
 }
 
+/// Says something under the word of the request that it answers.
+pub(crate) fn say(stream: &mut impl Write, word: &Word, message: &Message) -> io::Result<()> {
+    send(stream, &(word, message))
+}
+
+/// Hears what was said under the word.
+pub(crate) fn hear(stream: &mut impl Read, word: &Word) -> io::Result<Message> {
+    checked(receive(stream)?, word)
+}
+
+fn checked((said, message): (Word, Message), word: &Word) -> io::Result<Message> {
+    if said == *word { Ok(message) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
 pub(crate) fn receive<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
@@ -87,7 +121,7 @@ pub(crate) fn receive<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result
 }
 
 /// Takes the first message out of what has been read so far, when it is there wholly.
-pub(crate) fn take_message(received: &mut Vec<u8>) -> io::Result<Option<Message>> {
+pub(crate) fn take_message(received: &mut Vec<u8>, word: &Word) -> io::Result<Option<Message>> {
     let Some(length) = received.first_chunk::<4>() else { return Ok(None) };
     let end = 4 + u32::from_le_bytes(*length) as usize;
     if end > LIMIT {
@@ -96,7 +130,7 @@ pub(crate) fn take_message(received: &mut Vec<u8>) -> io::Result<Option<Message>
     if received.len() < end {
         return Ok(None);
     }
-    let message = serde_json::from_slice(&received[4..end])?;
+    let message = checked(serde_json::from_slice(&received[4..end])?, word)?;
     received.drain(..end);
     Ok(Some(message))
 }

@@ -1,6 +1,8 @@
 //! The recorded outputs of real runners in `tests/outputs`, a folder a case: what is counted, which cases fail, what
 //! an agent gets to see, and whether a second run of the same failure is known again.
 //!
+//! `output.txt` and `again.txt` are two runs in two places, of cargo 1.95, nextest, pytest 9.2 and unittest (Python
+//! 3.11), node 20, jest 30 and vitest 4.1; those of go and `fake-summaries` are written by hand.
 //! `UPDATE_EXCERPTS=1` writes the excerpts anew; they are then to be read before they are committed.
 
 use std::collections::BTreeMap;

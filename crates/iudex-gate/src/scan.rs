@@ -14,8 +14,8 @@ use crate::clean::{Lines, shorten};
 use crate::runners::{self, Block, Cases, Runner};
 
 /// Lines of the start and of the end that are kept for outputs without a known failing part.
-const FIRST_LINES: usize = 40;
-const LAST_LINES: usize = 160;
+const FIRST_LINES: usize = 20;
+const LAST_LINES: usize = 60;
 
 /// Lines after the last summary that are kept.
 const LINES_AFTER_SUMMARY: usize = 6;

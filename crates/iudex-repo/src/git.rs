@@ -3,13 +3,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::error::SnapshotError;
 
 /// Variables that git and its filter programs may see; everything else, keys of providers included, stays out.
-const PASSED_ON: [&str; 12] = [
+const PASSED_ON: [&str; 13] = [
     "PATH",
     "HOME",
     "XDG_CONFIG_HOME",
@@ -19,6 +20,7 @@ const PASSED_ON: [&str; 12] = [
     "LOGNAME",
     "TMPDIR",
     "TZ",
+    "DEVELOPER_DIR",
     "LD_LIBRARY_PATH",
     "DYLD_LIBRARY_PATH",
     "NIX_LD_LIBRARY_PATH",
@@ -110,6 +112,8 @@ impl Git {
         command.env_clear();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.args(&self.arguments).args(arguments);
+        // Ctrl-C goes to the whole foreground group; saving must not die of it.
+        command.process_group(0);
         command
     }
 
@@ -178,8 +182,19 @@ pub(crate) fn failure(command: &str, output: &Output) -> SnapshotError {
     let lines: Vec<&str> = said.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
     let failed = SnapshotError::new(format!("git {command} failed ({}): {last}", output.status));
-    if said.contains("No space left on device") || said.contains("Disk quota exceeded") {
+    if is_out_of_space(&said) {
         return failed.hint("free some space where iudex keeps its state and run the command again");
     }
     failed
+}
+
+/// True when `git add --ignore-errors` went on although it could not write what it read: that is not a file that cannot
+/// be read, it is a snapshot that cannot be taken.
+pub(crate) fn could_not_store(output: &Output) -> bool {
+    let said = String::from_utf8_lossy(&output.stderr);
+    is_out_of_space(&said) || said.contains("failed to insert into database")
+}
+
+fn is_out_of_space(said: &str) -> bool {
+    said.contains("No space left on device") || said.contains("Disk quota exceeded")
 }

@@ -75,9 +75,11 @@ pub(crate) fn home() -> Option<PathBuf> {
     std::env::home_dir().and_then(|home| home.canonicalize().ok())
 }
 
-/// True where nobody should let an agent work: `/`, the home directory itself, or inside of a git directory.
-pub(crate) fn is_forbidden(directory: &Path, home: Option<&Path>) -> bool {
+/// True where nobody should let an agent work: `/`, the home directory itself, or inside of a git directory (a working
+/// tree that somebody keeps there is fine).
+pub(crate) fn is_forbidden(directory: &Path, home: Option<&Path>, repository: Option<&Repository>) -> bool {
+    let in_git_directory = |path: &Path| path.components().any(|component| component.as_os_str() == ".git");
     directory.parent().is_none()
         || Some(directory) == home
-        || directory.components().any(|component| component.as_os_str() == ".git")
+        || (in_git_directory(directory) && !repository.is_some_and(|found| in_git_directory(&found.root)))
 }

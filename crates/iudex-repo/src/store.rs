@@ -4,6 +4,7 @@
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ use crate::paths;
 /// Raw bytes whatever `.gitattributes` files say: this file ranks above them, and an unset attribute is also not
 /// expanded when a file defines a macro of that name.
 const ATTRIBUTES: &str = "* -text -eol -crlf -filter -ident -working-tree-encoding\n";
+
+const A_DAY: Duration = Duration::from_hours(24);
 
 const CONFIGURATION: &str = "\
 [core]
@@ -106,6 +109,19 @@ impl Store {
             // Missing is the rule.
             let _ = std::fs::remove_file(self.git_dir.join(name));
         }
+    }
+
+    /// True when a large snapshot was written as a pack; packs are not cleaned piece by piece.
+    pub(crate) fn has_packs(&self) -> bool {
+        std::fs::read_dir(self.git_dir.join("objects/pack")).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    /// True at most once a day: writing the packs anew takes a while.
+    pub(crate) fn is_time_to_repack(&self) -> bool {
+        let mark = self.git_dir.join("repacked");
+        let last = mark.metadata().and_then(|metadata| metadata.modified()).ok();
+        let recent = last.and_then(|last| last.elapsed().ok()).is_some_and(|age| age < A_DAY);
+        !recent && std::fs::write(&mark, "").is_ok()
     }
 
     /// git on this store.

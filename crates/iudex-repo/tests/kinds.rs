@@ -218,3 +218,73 @@ fn a_path_with_the_separator_of_alternates() {
     assert_eq!(snapshots.take_base("run-0").unwrap().git.unwrap().as_str(), head);
     round_trip(&snapshots, &root);
 }
+
+#[test]
+fn a_repository_with_a_conflict_in_its_index() {
+    let place = Place::repository();
+    place.git(&["checkout", "-q", "-b", "other"]);
+    place.write("a.txt", "theirs\n");
+    place.git(&["commit", "-q", "-a", "-m", "theirs"]);
+    place.git(&["checkout", "-q", "main"]);
+    place.write("a.txt", "ours\n");
+    place.git(&["commit", "-q", "-a", "-m", "ours"]);
+    let merge = std::process::Command::new("git").arg("-C").arg(&place.root).args(["merge", "-q", "other"]).output();
+    assert!(!merge.unwrap().status.success());
+    round_trip(&place.open(), &place.root);
+}
+
+#[test]
+fn a_submodule_that_was_never_fetched() {
+    let library = Place::repository();
+    let origin = Place::repository();
+    origin.git(&["submodule", "--quiet", "add", library.root.to_str().unwrap(), "libs/sub"]);
+    origin.git(&["commit", "-q", "-m", "with a submodule"]);
+    let place = Place::plain();
+    git_in(&place.root, &["clone", "-q", origin.root.to_str().unwrap(), "."]);
+    let head = place.git(&["rev-parse", "HEAD^{tree}"]);
+    let snapshots = place.open();
+    assert_eq!(snapshots.take_base("run-0").unwrap().git.unwrap().as_str(), head);
+    round_trip(&snapshots, &place.root);
+}
+
+#[test]
+fn many_files_go_into_one_pack_and_come_back() {
+    for in_repository in [false, true] {
+        let place = Place::plain();
+        place.write("a.txt", "one\n");
+        place.write("src/b.txt", "two\n");
+        for number in 0..300 {
+            place.write(&format!("many/{number}.txt"), format!("{number}\r\n"));
+        }
+        if in_repository {
+            place.git(&["init", "-q"]);
+            place.write(".gitattributes", "* text=auto eol=lf\n");
+        }
+        let snapshots = place.open();
+        let before = files(&place.root);
+        let base = snapshots.take_base("run-1").unwrap();
+        place.remove("many");
+        let pass = snapshots.take("run-1", "pass-1").unwrap();
+        assert_eq!(snapshots.diff_stat(&base, &pass).unwrap().summary(), "300 files changed, +0 -300");
+        snapshots.restore("run-1", &base, &pass, false).unwrap();
+        assert_eq!(files(&place.root), before);
+        snapshots.take_base("run-2").unwrap();
+        snapshots.forget("run-1").unwrap();
+        let (base, pass) = (snapshots.take_base("run-3").unwrap(), snapshots.take("run-3", "pass-1").unwrap());
+        assert_eq!(base.raw, pass.raw);
+        round_trip(&snapshots, &place.root);
+    }
+}
+
+#[test]
+fn an_old_look_at_the_directory_does_not_hide_a_new_nested_repository() {
+    let place = Place::repository();
+    let snapshots = place.open();
+    let base = snapshots.take_base("run-1").unwrap();
+    assert_eq!(snapshots.git_directories(), [place.root.join(".git")]);
+    place.write("made/x.txt", "x\n");
+    git_in(&place.root.join("made"), &["init", "-q"]);
+    let pass = snapshots.take("run-1", "pass-1").unwrap();
+    assert_eq!(snapshots.changed(&base, &pass).unwrap()[0].path, Path::new("made/x.txt"));
+    assert_eq!(pass.not_covered, Vec::<String>::new());
+}

@@ -122,6 +122,82 @@ fn without_git_the_hint_says_what_to_install() {
 }
 
 #[test]
+fn variables_of_git_in_the_environment_change_nothing() {
+    let place = Place::repository();
+    let head = place.git(&["rev-parse", "HEAD^{tree}"]);
+    let elsewhere = place.root.with_file_name("elsewhere");
+    let output = helper("helper_takes_a_base")
+        .envs([("WORK", &place.root), ("STATE", &place.state)])
+        .envs(
+            ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_CONFIG"]
+                .map(|name| (name, &elsewhere)),
+        )
+        .envs([("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.bare"), ("GIT_CONFIG_VALUE_0", "nonsense")])
+        .output();
+    let said = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(said.contains(&format!("git: Some(TreeId(\"{head}\"))")), "{said}");
+    assert!(!elsewhere.exists());
+}
+
+#[test]
+fn the_ignore_rules_of_the_user_hold() {
+    let place = Place::repository();
+    place.write("a.first", "x\n");
+    place.write("b.second", "x\n");
+    place.write(".git/info/exclude", "*.first\n");
+    let head = place.git(&["rev-parse", "HEAD^{tree}"]);
+    let home = place.root.with_file_name("home");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join(".gitconfig"), "[core]\n\texcludesFile = ~/ignored\n").unwrap();
+    std::fs::write(home.join("ignored"), "*.second\n").unwrap();
+    let output = helper("helper_takes_a_base")
+        .envs([("WORK", &place.root), ("STATE", &place.state), ("HOME", &home)])
+        .env_remove("XDG_CONFIG_HOME")
+        .output();
+    let said = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(said.contains(&format!("raw: TreeId(\"{head}\"), git: Some(TreeId(\"{head}\"))")), "{said}");
+}
+
+#[test]
+fn a_home_directory_that_is_a_repository_is_not_taken_in_whole() {
+    let place = Place::repository();
+    place.write("project/x.txt", "x\n");
+    let output = helper("helper_takes_a_base")
+        .envs([("WORK", &place.root.join("project")), ("STATE", &place.state), ("HOME", &place.root)])
+        .output();
+    let said = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(said.contains("git: None"), "{said}");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_an_error_and_not_a_smaller_snapshot() {
+    let place = Place::plain();
+    place.write("a.txt", "one\n");
+    let snapshots = place.open();
+    snapshots.take_base("run-1").unwrap();
+    let store = std::fs::read_dir(place.state.join("snapshots")).unwrap().next().unwrap().unwrap().path();
+    for fan in 0..=255_u8 {
+        let fan = store.join(format!("objects/{fan:02x}"));
+        if fan.exists() {
+            std::fs::remove_dir_all(&fan).unwrap();
+        }
+        std::fs::write(&fan, "in the way").unwrap();
+    }
+    place.write("b.txt", "new\n");
+    let taken = snapshots.take("run-1", "pass-1");
+    assert!(taken.is_err(), "{taken:?}");
+    assert!(!store.join("refs/runs/run-1/pass-1").exists());
+}
+
+#[test]
+fn a_working_tree_that_somebody_keeps_in_a_git_directory_is_fine() {
+    let place = Place::repository();
+    place.git(&["worktree", "add", "-q", ".git/trees/x", "-b", "x"]);
+    let base = place.open_at(&place.root.join(".git/trees/x")).take_base("run-1").unwrap();
+    assert_eq!(base.git.unwrap().as_str(), place.git(&["rev-parse", "HEAD^{tree}"]));
+}
+
+#[test]
 #[ignore = "started by other tests"]
 fn helper_takes_a_base() {
     let (work, state) = (std::env::var_os("WORK").unwrap(), std::env::var_os("STATE").unwrap());

@@ -35,7 +35,7 @@ impl Snapshots {
         arguments.extend(["add", "-A", "--ignore-errors"].map(Into::into));
         arguments.extend(self.leave_out_state());
         let output = git.output(&arguments, None)?;
-        if !matches!(output.status.code(), Some(0 | 1)) {
+        if !matches!(output.status.code(), Some(0 | 1)) || crate::git::could_not_store(&output) {
             return Err(crate::git::failure("add", &output));
         }
         let tree = git.line(&["write-tree", "--missing-ok"], None)?;

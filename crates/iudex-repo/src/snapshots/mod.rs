@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use iudex_core::{CommitId, Snapshot};
 
@@ -27,6 +28,9 @@ use crate::paths;
 use crate::place::{self, Repository};
 use crate::store::{Meta, Store};
 use crate::survey::{Survey, Walk};
+
+/// A walk up to this age serves the base too: opening, asking for git directories and the base follow each other.
+const OLDEST_WALK: Duration = Duration::from_secs(1);
 
 /// Bounds for a plain directory (one that is not in a repository).
 #[derive(Debug, Clone, Copy)]
@@ -55,8 +59,8 @@ pub struct Snapshots {
     state: PathBuf,
     repository: Option<Repository>,
     store: Store,
-    /// The walk made at the opening, used up by the first snapshot.
-    survey: Mutex<Option<Survey>>,
+    /// The walk made at the opening and when it ended; the base uses it up.
+    survey: Mutex<Option<(Survey, Instant)>>,
     metas: Mutex<HashMap<CommitId, Meta>>,
     watched: Mutex<Option<ignored::Watched>>,
     cleaned: AtomicBool,
@@ -99,10 +103,10 @@ impl Snapshots {
     pub fn open(state: &Path, directory: &Path, limits: SizeLimits) -> Result<Self, OpenError> {
         let work_directory = directory.canonicalize().map_err(|error| SnapshotError::io("enter", directory, &error))?;
         let home = place::home();
-        if place::is_forbidden(&work_directory, home.as_deref()) {
+        let repository = Repository::find(&work_directory, home.as_deref());
+        if place::is_forbidden(&work_directory, home.as_deref(), repository.as_ref()) {
             return Err(OpenError::Forbidden(work_directory));
         }
-        let repository = Repository::find(&work_directory, home.as_deref());
         let root = repository.as_ref().map_or_else(|| work_directory.clone(), |found| found.root.clone());
         let prefix = work_directory.strip_prefix(&root).map(Path::to_owned).unwrap_or_default();
         let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
@@ -130,7 +134,7 @@ impl Snapshots {
         let walk = Walk { limits: Some((limits.files, limits.bytes)), ..self.walk() };
         let survey = walk.survey();
         if !survey.cut {
-            *guard(&self.survey) = Some(survey);
+            *guard(&self.survey) = Some((survey, Instant::now()));
             return Ok(());
         }
         match walk.is_too_large() {
@@ -143,9 +147,12 @@ impl Snapshots {
         Walk { root: &self.root, leave_out: &self.state, plain: self.repository.is_none(), limits: None }
     }
 
-    /// The walk of the opening, if nobody has used it yet, else a new one.
-    fn survey(&self) -> Survey {
-        guard(&self.survey).take().unwrap_or_else(|| self.walk().survey())
+    /// The walk of the opening, if it is not older than this and nobody has used it up, else a new one.
+    fn survey(&self, oldest: Duration) -> Survey {
+        match guard(&self.survey).take() {
+            Some((survey, when)) if when.elapsed() < oldest => survey,
+            _ => self.walk().survey(),
+        }
     }
 
     /// The top of the repository, when the work directory is in one.
@@ -161,7 +168,7 @@ impl Snapshots {
     /// What a sandbox must make read-only: the `.git` (directory or file) of the repository and of nested ones, and
     /// the directories that `.git` files point to, where they lie in the work directory.
     pub fn git_directories(&self) -> Vec<PathBuf> {
-        let survey = self.survey();
+        let survey = self.survey(OLDEST_WALK);
         let mut found = Vec::new();
         let nested = survey.nested.iter().map(|nested| self.root.join(nested));
         for top in std::iter::once(self.root.clone()).chain(nested) {
@@ -175,7 +182,7 @@ impl Snapshots {
                 found.push(repository.common_dir);
             }
         }
-        *guard(&self.survey) = Some(survey);
+        *guard(&self.survey) = Some((survey, Instant::now()));
         found.retain(|path| path.starts_with(&self.work_directory));
         found.sort();
         found.dedup();
@@ -202,7 +209,12 @@ impl Snapshots {
             // is no root for the cleaning, so it must not outlive its objects. A cleaning that fails (the user's
             // repository has dropped objects that an old tree names) leaves everything in place.
             let _ = std::fs::remove_file(self.store.git_dir.join(ignored::INDEX));
-            self.private().output(&["prune", "--expire=1.hour.ago"], None)?;
+            let git = self.private();
+            git.output(&["prune", "--expire=1.hour.ago"], None)?;
+            if self.store.has_packs() && self.store.is_time_to_repack() {
+                let arguments = ["repack", "-A", "-d", "-l", "-q", "--window=0", "--unpack-unreachable=1.hour.ago"];
+                git.output(&arguments, None)?;
+            }
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ impl Snapshots {
         arguments.extend(["add", "-A", "--ignore-errors"].map(Into::into));
         arguments.extend(self.leave_out_state());
         let output = git.output(&arguments, None)?;
-        if !matches!(output.status.code(), Some(0 | 1)) {
+        if !matches!(output.status.code(), Some(0 | 1)) || git::could_not_store(&output) {
             return Err(git::failure("add", &output));
         }
         let mut not_covered = refused_paths(&output);

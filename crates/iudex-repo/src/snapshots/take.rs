@@ -2,10 +2,11 @@
 //! Never: half a snapshot under a name.
 
 use std::path::Path;
+use std::time::Duration;
 
 use iudex_core::{CommitId, Snapshot, TreeId};
 
-use super::{Snapshots, guard};
+use super::{OLDEST_WALK, Snapshots, guard};
 use crate::error::SnapshotError;
 use crate::object;
 use crate::paths;
@@ -32,7 +33,7 @@ impl Snapshots {
         if is_base {
             self.write_exclude(&[])?;
         }
-        let survey = self.survey();
+        let survey = self.survey(if is_base { OLDEST_WALK } else { Duration::ZERO });
         let (raw, ignored, git) = std::thread::scope(|scope| {
             let git = self.repository.as_ref().map(|repository| scope.spawn(|| self.git_tree(repository, is_base)));
             let tracked = is_base.then(|| scope.spawn(|| self.tracked_paths(&survey)));

@@ -14,6 +14,10 @@ pub(super) struct Cargo {
     counts: Option<TestCounts>,
     /// Sizes that `running N tests` announced and that no result line has answered yet.
     announced: VecDeque<u64>,
+    any_announced: bool,
+    /// What result lines say that answer nothing. It counts only where the whole output has no announcement, because
+    /// the check cut them off (`cargo test | tail -3`).
+    unannounced: Option<TestCounts>,
     cases: Cases,
     state: State,
     panics: VecDeque<(String, Block)>,
@@ -98,7 +102,7 @@ impl Runner for Cargo {
     }
 
     fn counts(&self) -> Option<TestCounts> {
-        self.counts
+        if self.any_announced { self.counts } else { self.unannounced }
     }
 
     fn cases(&mut self) -> Cases {
@@ -117,10 +121,14 @@ impl Cargo {
                 self.announced.pop_front();
             }
             self.announced.push_back(number);
+            self.any_announced = true;
             return true;
         }
         let Some((counts, total)) = result_line(line) else { return false };
-        let Some(at) = self.announced.iter().rposition(|number| *number == total) else { return false };
+        let Some(at) = self.announced.iter().rposition(|number| *number == total) else {
+            add(&mut self.unannounced, counts);
+            return false;
+        };
         self.announced.remove(at);
         add(&mut self.counts, counts);
         true

@@ -89,7 +89,7 @@ fn summary(line: &str) -> Option<TestCounts> {
             "passed" => counts.passed += number,
             "failed" | "exec failed" | "timed out" => counts.failed += number,
             "skipped" => counts.skipped += number,
-            _ => return None,
+            _ => {}
         }
     }
     (counts.ran() == ran).then_some(counts)

@@ -4,17 +4,12 @@ use iudex_core::TestCounts;
 
 use super::{Case, Cases, Runner, add, count_and_word, is_number};
 
-/// Titles that pytest alone prints in its frames.
-const TITLES: [&str; 4] = ["test session starts", "FAILURES", "ERRORS", "short test summary info"];
-
 #[derive(Debug, Default)]
 pub(super) struct Pytest {
     counts: Option<TestCounts>,
     cases: Cases,
     section: Section,
     open: Option<Case>,
-    /// Whether anything else looked like pytest, so that `5 passed in 0.1s` of some other program counts nothing.
-    seen: bool,
     /// `FAILED test_calc.py::test_add - assert -1 == 5`: used where tracebacks are switched off.
     short: Cases,
 }
@@ -30,10 +25,7 @@ enum Section {
 impl Runner for Pytest {
     fn line(&mut self, line: &str) {
         let title = framed(line, '=');
-        self.seen |= title.is_some_and(|title| TITLES.contains(&title)) || is_progress(line);
-        if let Some(counts) =
-            summary(title.unwrap_or(line)).filter(|counts| self.seen || *counts == TestCounts::default())
-        {
+        if let Some(counts) = summary(title.unwrap_or(line)) {
             self.close();
             self.section = Section::Other;
             add(&mut self.counts, counts);
@@ -103,6 +95,7 @@ fn summary(text: &str) -> Option<TestCounts> {
         return None;
     }
     let mut counts = TestCounts::default();
+    let mut known = false;
     if parts == "no tests ran" {
         return Some(counts);
     }
@@ -113,18 +106,13 @@ fn summary(text: &str) -> Option<TestCounts> {
             "passed" | "xfailed" | "xpassed" => counts.passed += number,
             "failed" | "error" | "errors" => counts.failed += number,
             "skipped" => counts.skipped += number,
-            "deselected" | "warning" | "warnings" | "rerun" | "reruns" | "subtests passed" => {}
-            _ => return None,
+            "deselected" => {}
+            // Warnings, and the words of plugins.
+            _ => continue,
         }
+        known = true;
     }
-    Some(counts)
-}
-
-/// `test_calc.py .FsxE    [100%]`, or `[5/5]`.
-fn is_progress(line: &str) -> bool {
-    let Some((_, inner)) = line.strip_suffix(']').and_then(|line| line.rsplit_once(" [")) else { return false };
-    inner.strip_suffix('%').is_some_and(|percent| percent.trim().parse::<u8>().is_ok())
-        || inner.split_once('/').is_some_and(|(done, all)| is_number(done.trim()) && is_number(all))
+    known.then_some(counts)
 }
 
 /// The title in a line like `==== FAILURES ====`.

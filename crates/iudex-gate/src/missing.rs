@@ -38,8 +38,8 @@ fn defines_commands(script: &str) -> bool {
         })
 }
 
-/// The name in `/usr/bin/bash: line 1: foo: command not found`. A script of the project that lacks a program reports under its
-/// own name and is no reason to stop: the work may mend it.
+/// The name in `/usr/bin/bash: line 1: foo: command not found`. A script of the project that lacks a program reports
+/// under its own name and is no reason to stop: the work may mend it.
 fn reported(line: &str) -> Option<&str> {
     let (shell, rest) = line.split_once(": line ")?;
     let (number, rest) = rest.split_once(": ").filter(|_| shell.rsplit('/').next() == Some("bash"))?;

@@ -111,8 +111,8 @@ impl Runner for Cargo {
 }
 
 impl Cargo {
-    /// Counts a result line. It must answer a `running N tests` line whose number is the sum of its own, so a result
-    /// line alone, as a program under test may print it, counts nothing.
+    /// Counts a result line. It must answer a `running N tests` line whose number is the sum of its own, so one that a
+    /// program under test prints beside those of the runner counts nothing.
     fn summary(&mut self, line: &str) -> bool {
         // What a failing test has printed stands in its section, summaries of other programs included.
         let in_section = matches!(self.state, State::Section(..));

@@ -1,5 +1,5 @@
-//! Measures snapshots: `cargo run -p iudex-repo --example measure --release`. Prints the median of twenty for each kind
-//! of directory. For people; nothing depends on it.
+//! Measures snapshots: `cargo run -p iudex-repo --example measure --release`. Prints the best and the
+//! median of twenty for each kind of directory. For people; nothing depends on it.
 #![allow(clippy::unwrap_used, reason = "a tool for people, not part of the product")]
 
 use std::path::Path;
@@ -53,14 +53,9 @@ fn measure(temporary: &Path, name: &str, files: usize, repository: bool) {
             break;
         }
     }
-    let median = |times: &mut Vec<f64>| {
+    let show = |times: &mut Vec<f64>| {
         times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
+        format!("{:7.1} {:7.1}", times[0], times[times.len() / 2])
     };
-    println!(
-        "{name:12} first base {:8.1} ms   base {:7.1} ms   pass {:7.1} ms",
-        median(&mut first),
-        median(&mut again),
-        median(&mut pass)
-    );
+    println!("{name:11} first base {}   base {}   pass {}   (ms)", show(&mut first), show(&mut again), show(&mut pass));
 }

@@ -363,6 +363,45 @@ fn forgetting_one_run_leaves_the_others() {
 }
 
 #[test]
+fn old_objects_of_a_forgotten_run_go() {
+    for files in [1, 300] {
+        let place = Place::plain();
+        for number in 0..files {
+            place.write(&format!("{number}.txt"), format!("the first {number}\n"));
+        }
+        let snapshots = place.open();
+        let first = snapshots.take_base("run-1").unwrap();
+        let store = std::fs::read_dir(place.state.join("snapshots")).unwrap().next().unwrap().unwrap().path();
+        let blob = git_in(&place.root, &["hash-object", "0.txt"]);
+        let held = |object: &str| {
+            let mut child = std::process::Command::new("git")
+                .arg("--git-dir")
+                .arg(&store)
+                .args(["cat-file", "--batch-check"])
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), object.as_bytes()).unwrap();
+            !String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().contains("missing")
+        };
+        place.write("0.txt", "the second\n");
+        let second = snapshots.take_base("run-2").unwrap();
+        assert!(held(&blob) && held(first.raw.as_str()));
+        let two_hours_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+        for (path, _) in common::picture(&store.join("objects")) {
+            let path = store.join("objects").join(path);
+            if path.is_file() {
+                std::fs::File::open(path).unwrap().set_modified(two_hours_ago).unwrap();
+            }
+        }
+        snapshots.forget("run-1").unwrap();
+        assert!(!held(&blob) && !held(first.raw.as_str()) && !held(first.commit.as_str()), "{files} files");
+        assert!(held(second.raw.as_str()) && held(second.commit.as_str()));
+    }
+}
+
+#[test]
 fn a_diff_shows_lines_and_colours() {
     let place = Place::repository();
     let snapshots = place.open();

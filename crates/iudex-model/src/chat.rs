@@ -14,7 +14,7 @@ pub trait ChatModel {
     fn facts(&self) -> &ModelFacts;
 
     /// Asks for one answer. Retries of the wire happen inside; `on_delta` gets text as it comes, and what is waited
-    /// for. Dropping the future closes the connection, so that the server frees its slot.
+    /// for; what was shown before a `Waiting` belongs to a try that failed. Dropping the future closes the connection, so that the server frees its slot.
     async fn complete(
         &self,
         request: &ChatRequest,

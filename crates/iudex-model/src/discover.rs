@@ -14,6 +14,8 @@ use crate::openai::json_of;
 
 /// The ports of llama.cpp, Ollama, LM Studio and vLLM.
 const USUAL: [u16; 4] = [8080, 11434, 1234, 8000];
+/// The kind of a server that does not tell.
+const UNTOLD: &str = "OpenAI-compatible";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A server that answered, with its chat models.
@@ -44,15 +46,16 @@ async fn ask(port: u16) -> Option<Found> {
     let owner = entries.iter().find_map(|entry| entry.get("owned_by").and_then(Value::as_str)).unwrap_or_default();
     let kind = match kind_by_owner(owner) {
         Some(kind) => kind,
-        None => kind_by_answers(&wire).await,
+        None => tokio::time::timeout(PATIENCE / 2, kind_by_answers(&wire)).await.unwrap_or(UNTOLD),
     };
     let mut models: Vec<String> = entries.iter().filter_map(name_of).filter(|name| is_chat(name)).collect();
-    if kind == "LM Studio"
-        && let Some(list) = json_of(wire.get_at_root("/api/v0/models")).await
-    {
-        let other: Vec<String> =
-            list.get("data")?.as_array()?.iter().filter(|entry| !is_chat_type(entry)).filter_map(name_of).collect();
-        models.retain(|model| !other.contains(model));
+    if kind == "LM Studio" {
+        let types =
+            tokio::time::timeout(PATIENCE / 4, json_of(wire.get_at_root("/api/v0/models"))).await.ok().flatten();
+        let entries = types.as_ref().and_then(|types| types.get("data")?.as_array());
+        let others: Vec<String> =
+            entries.into_iter().flatten().filter(|entry| !is_chat_type(entry)).filter_map(name_of).collect();
+        models.retain(|model| !others.contains(model));
     }
     Some(Found { kind: kind.into(), base_url, models })
 }
@@ -104,7 +107,7 @@ async fn kind_by_answers(wire: &Wire) -> &'static str {
     } else if version.is_some_and(|version| version.get("version").is_some()) {
         "Ollama"
     } else {
-        "OpenAI-compatible"
+        UNTOLD
     }
 }
 

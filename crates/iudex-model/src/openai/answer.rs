@@ -210,8 +210,9 @@ impl Answer {
         if self.runaway.is_some() {
             return Finish::Runaway;
         }
-        // Some servers say "stop" or "tool_calls" also when the limit cut the answer.
-        let at_limit = self.told.is_some_and(|told| told.output >= self.max_tokens);
+        // Some servers say "stop" or "tool_calls" also when the limit cut the answer. Beyond the limit it was another
+        // count (reasoning apart) and the word of the server stands.
+        let at_limit = self.told.is_some_and(|told| told.output == self.max_tokens);
         if self.too_long || at_limit {
             return Finish::Length;
         }

@@ -159,7 +159,16 @@ fn read_certificates(file: &std::path::Path) -> Result<Vec<Certificate>, ModelEr
     Ok(certificates)
 }
 
-/// An error with its causes in one line; the innermost one usually says what happened.
+/// The innermost cause of an error, which says what happened (`Connection refused (os error 111)`).
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost.to_string()
+}
+
+/// An error with its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -43,18 +43,12 @@ pub(super) async fn window(wire: &Wire, facts: &ModelFacts) -> (u64, String) {
     let assumed = (facts.window, "assumed".to_owned());
     let name = facts.name.as_str();
     let models = async { from_models(&json_of(wire.get("/models")).await?, name) };
-    // The rest is asked only where such servers are: hosted ones would answer 404 to each.
-    if !facts.is_local {
-        let (models, props) = tokio::join!(models, props(wire));
-        return told(props, "/props").or_else(|| told(models, "/v1/models")).unwrap_or(assumed);
+    let (props, models) = tokio::join!(props(wire), models);
+    if let Some(found) = told(props, "/props").or_else(|| told(models, "/v1/models")) {
+        return found;
     }
-    let (props, models, lm_studio, ollama) =
-        tokio::join!(props(wire), models, lm_studio(wire, name), ollama(wire, name));
-    told(props, "/props")
-        .or_else(|| told(models, "/v1/models"))
-        .or_else(|| told(lm_studio, "/api/v0/models"))
-        .or(ollama)
-        .unwrap_or(assumed)
+    let (lm_studio, ollama) = tokio::join!(lm_studio(wire, name), ollama(wire, name));
+    told(lm_studio, "/api/v0/models").or(ollama).unwrap_or(assumed)
 }
 
 fn told(window: Option<u64>, source: &str) -> Option<(u64, String)> {
@@ -69,7 +63,9 @@ async fn props(wire: &Wire) -> Option<u64> {
 
 /// vLLM (`max_model_len`), llama.cpp of late (`meta.n_ctx`), and hosted servers. `n_ctx_train` is not the window.
 fn from_models(models: &Value, name: &str) -> Option<u64> {
-    let model = entry(models, name)?;
+    // A server with a single model answers whatever the name.
+    let all = models.get("data")?.as_array()?;
+    let model = entry(models, name).or_else(|| all.first().filter(|_| all.len() == 1))?;
     let places = ["/max_model_len", "/meta/n_ctx", "/context_length", "/context_window", "/max_context_length"];
     places.iter().find_map(|place| model.pointer(place).and_then(Value::as_u64))
 }
@@ -101,7 +97,7 @@ async fn ollama(wire: &Wire, name: &str) -> Option<(u64, String)> {
     })
 }
 
-/// The model of this name in a list (`data` or `models`); the only one, when the list has just one.
+/// The model of this name in a list (`data` or `models`).
 fn entry<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
     let models = list.get("data").or_else(|| list.get("models"))?.as_array()?;
     let bare = |name: &str| name.strip_suffix(":latest").unwrap_or(name).to_owned();
@@ -110,7 +106,7 @@ fn entry<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
         let aliased = model.get("aliases").and_then(Value::as_array).is_some_and(|all| all.contains(&json!(name)));
         named("id") || named("name") || named("model") || aliased
     };
-    models.iter().find(is_it).or_else(|| models.first().filter(|_| models.len() == 1))
+    models.iter().find(is_it)
 }
 
 /// The JSON of a question that may well go unanswered.

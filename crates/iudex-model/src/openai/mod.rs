@@ -27,18 +27,22 @@ use reqwest::{Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use self::answer::Answer;
-use self::client::{Wire, chain};
+use self::client::{Wire, chain, innermost};
 use self::refusal::Said;
 use self::request::Dialect;
 use self::retry::{Again, Retries, retry_after, seconds};
 use self::stream::Broken;
 use crate::chat::{ChatModel, ChatRequest, Completion, Delta, ModelError, ModelFacts, Price, Timeouts};
 
+/// The source of a window that the settings give.
+const CONFIGURED: &str = "configuration";
+/// How a cause begins when nobody answered at the address.
+const CANNOT_CONNECT: &str = "cannot connect";
 /// The most of an error's body that is read, in bytes.
 const ERROR_BYTES: usize = 256 << 10;
 
 /// How to reach a model.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct OpenAiSettings {
     /// The base, up to and with `/v1`.
     pub base_url: String,
@@ -56,6 +60,21 @@ pub struct OpenAiSettings {
     pub ca_file: Option<PathBuf>,
     /// Facts remembered from an earlier run for this server and model; given, nothing is asked.
     pub remembered: Option<ModelFacts>,
+}
+
+impl std::fmt::Debug for OpenAiSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenAiSettings")
+            .field("base_url", &self.base_url)
+            .field("model", &self.model)
+            .field("api_key", &self.api_key.as_ref().map(|_| "***"))
+            .field("window", &self.window)
+            .field("price", &self.price)
+            .field("timeouts", &self.timeouts)
+            .field("ca_file", &self.ca_file)
+            .field("remembered", &self.remembered)
+            .finish()
+    }
 }
 
 /// A model behind the wire.
@@ -110,6 +129,8 @@ impl OpenAiModel {
             None => facts::assumed(&settings.base_url, &settings.model, wire.host(), settings.price),
         };
         let is_remembered = facts.window_source != facts::UNASKED;
+        // A window that only the configuration gave is not one that the server told.
+        let knows_window = is_remembered && facts.window_source != CONFIGURED;
         let dialect = Cell::new(Dialect::default());
         let mut model = Self { wire, timeouts, facts, dialect, made_up_ids: Cell::new(0) };
         if !is_remembered {
@@ -118,8 +139,8 @@ impl OpenAiModel {
         }
         if let Some(window) = settings.window {
             model.facts.window = window;
-            model.facts.window_source = "configuration".into();
-        } else if !is_remembered {
+            model.facts.window_source = CONFIGURED.into();
+        } else if !knows_window {
             let found = facts::window(&model.wire, &model.facts).await;
             (model.facts.window, model.facts.window_source) = found;
         }
@@ -143,7 +164,10 @@ impl OpenAiModel {
                     return Ok(completion);
                 }
                 Err(Failure::Again(again)) => {
-                    let wait = retries.wait_after(&again).map_err(|cause| ModelError::Unavailable(self.at(&cause)))?;
+                    let wait = retries.wait_after(&again).map_err(|cause| {
+                        let hint = if cause.starts_with(CANNOT_CONNECT) { "; is the server running?" } else { "" };
+                        ModelError::Unavailable(self.at(&format!("{cause}{hint}")))
+                    })?;
                     on_delta(Delta::Waiting(&self.wire.masked(&format!("{}, waiting {}", again.cause, seconds(wait)))));
                     tokio::time::sleep(wait).await;
                 }
@@ -151,8 +175,10 @@ impl OpenAiModel {
                     if let Some(error) = said.overflow().or_else(|| said.format_refused(status, request)) {
                         return Err(self.masked(error).into());
                     }
-                    match self.dialect.get().without_what_is_refused(&said.message) {
-                        Some(dialect) if matches!(status, 400 | 422 | 501) => self.dialect.set(dialect),
+                    let dialect = self.dialect.get();
+                    let simpler = dialect.with_simpler_roles(&said.message);
+                    match simpler.or_else(|| dialect.without_what_is_refused(&said.message)) {
+                        Some(next) if simpler.is_some() || matches!(status, 400 | 422 | 501) => self.dialect.set(next),
                         _ => return Err(Refusal { error: self.refused(status, &said), status: Some(status) }),
                     }
                 }
@@ -201,7 +227,7 @@ impl OpenAiModel {
                 }
                 Err(match broken {
                     Broken::Cut(cause) => Failure::Again(Again::new(cause)),
-                    Broken::Error(said) => Self::judge(said.code.unwrap_or(500), said, None, request),
+                    Broken::Error(said) => Self::judge(said.status(), said, None, request),
                     Broken::NotAnAnswer(problem) => Failure::Final(ModelError::Refused(self.at(&problem))),
                 })
             }
@@ -234,7 +260,11 @@ impl OpenAiModel {
     fn judge(status: u16, said: Said, after: Option<Duration>, request: &ChatRequest) -> Failure {
         let is_transient = matches!(status, 408 | 425 | 429 | 500..=599) && status != 501;
         // A full window or a refused format stays what it is, whatever status it comes with.
-        let is_settled = status != 429 && (said.overflow().is_some() || said.format_refused(status, request).is_some());
+        let is_settled = said.is_out_of_money()
+            || status != 429
+                && (said.overflow().is_some()
+                    || said.format_refused(status, request).is_some()
+                    || said.is_about_roles());
         if !is_transient || is_settled {
             return Failure::No { status, said };
         }
@@ -277,7 +307,7 @@ impl OpenAiModel {
     /// the answer that came; or even the fewest tokens that the text can have are more than the window, and the server
     /// read no more than the window. Everything between is left alone: an estimate is no proof.
     fn notice_silent_truncation(&self, request: &ChatRequest, completion: &Completion) -> Result<(), ModelError> {
-        if !self.facts.is_local || completion.usage.estimated_calls > 0 {
+        if completion.usage.estimated_calls > 0 {
             return Ok(());
         }
         let (window, read) = (self.facts.window, completion.usage.prompt.0);
@@ -307,12 +337,14 @@ fn reason(status: u16) -> String {
 
 /// Why the request did not get through.
 fn not_sent(error: reqwest::Error) -> Failure {
-    let error = error.without_url();
     if error.is_builder() {
-        return Failure::Final(ModelError::Refused(format!("the request cannot be sent: {}", chain(&error))));
+        return Failure::Final(ModelError::Refused(format!(
+            "the request cannot be sent: {}",
+            chain(&error.without_url())
+        )));
     }
-    let what = if error.is_connect() { "cannot connect" } else { "the connection broke" };
-    Failure::Again(Again::new(format!("{what}: {}", chain(&error))))
+    let what = if error.is_connect() { CANNOT_CONNECT } else { "the connection broke" };
+    Failure::Again(Again::new(format!("{what}: {}", innermost(&error))))
 }
 
 #[async_trait(?Send)]

@@ -6,6 +6,7 @@
 use regex::Regex;
 use serde_json::Value;
 
+use super::request::Dialect;
 use crate::chat::{ChatRequest, ModelError};
 
 /// The most characters of a server's message that are passed on.
@@ -22,7 +23,7 @@ pub(super) struct Said {
     window: Option<u64>,
     prompt: Option<u64>,
     /// The status that an error in a stream names.
-    pub(super) code: Option<u16>,
+    code: Option<u16>,
 }
 
 impl Said {
@@ -118,7 +119,8 @@ impl Said {
         // Words that mean it whatever the status: some servers answer 500 when a grammar or a call cannot be read.
         const SURE_SCHEMA: [&str; 5] =
             ["response_format", "json_schema", "grammar", "json schema", "structured output"];
-        const SURE_TOOLS: [&str; 9] = [
+        const SURE_TOOLS: [&str; 10] = [
+            "support tool use",
             "--jinja",
             "does not support tools",
             "does not support function",
@@ -130,10 +132,31 @@ impl Said {
             "tool-call-parser",
         ];
         let says = |words: &[&str]| words.iter().any(|word| self.haystack.contains(word));
-        let is_refusal = matches!(status, 400 | 404 | 415 | 422 | 501);
+        let is_refusal = matches!(status, 400 | 415 | 422 | 501);
         let schema = request.schema.is_some() && (says(&SURE_SCHEMA) || is_refusal && says(&["schema"]));
         let tools = !request.tools.is_empty() && (says(&SURE_TOOLS) || is_refusal && says(&["tool", "function call"]));
         (schema || tools).then(|| ModelError::FormatRefused(self.message.clone()))
+    }
+
+    /// The status that an error within a stream stands for: its own code, else what its type says, else 500.
+    pub(super) fn status(&self) -> u16 {
+        let says = |words: &[&str]| words.iter().any(|word| self.haystack.contains(word));
+        match self.code.filter(|code| (400..600).contains(code)) {
+            Some(code) => code,
+            None if says(&["authentication_error", "invalid_api_key"]) => 401,
+            None if says(&["invalid_request_error", "badrequesterror"]) => 400,
+            None => 500,
+        }
+    }
+
+    /// The account is empty: waiting does not fill it.
+    pub(super) fn is_out_of_money(&self) -> bool {
+        self.haystack.contains("insufficient_quota")
+    }
+
+    /// The chat template of the model does not take the roles of the conversation.
+    pub(super) fn is_about_roles(&self) -> bool {
+        Dialect::default().with_simpler_roles(&self.haystack).is_some()
     }
 
     /// llama.cpp answers 503 while it reads the weights.

@@ -15,11 +15,23 @@ pub(super) struct Dialect {
     pub(super) seed: bool,
     /// The limit is called `max_tokens`; else `max_completion_tokens`.
     pub(super) max_tokens: bool,
+    /// The chat template knows the system role; else its text opens the first user message.
+    pub(super) system_role: bool,
+    /// The same role may speak twice in a row; else its messages are joined.
+    pub(super) repeated_roles: bool,
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self { stream: true, stream_options: true, temperature: true, seed: true, max_tokens: true }
+        Self {
+            stream: true,
+            stream_options: true,
+            temperature: true,
+            seed: true,
+            max_tokens: true,
+            system_role: true,
+            repeated_roles: true,
+        }
     }
 }
 
@@ -28,6 +40,9 @@ impl Dialect {
     pub(super) fn without_what_is_refused(self, message: &str) -> Option<Self> {
         let text = message.to_ascii_lowercase();
         let mut next = self;
+        if let Some(next) = self.with_simpler_roles(&text) {
+            return Some(next);
+        }
         if self.stream_options && (text.contains("stream_options") || text.contains("include_usage")) {
             next.stream_options = false;
         } else if self.max_tokens && text.contains("max_completion_tokens") && text.contains("max_tokens") {
@@ -46,6 +61,20 @@ impl Dialect {
     }
 }
 
+impl Dialect {
+    /// Templates of small models raise errors about roles, which some servers send as status 500.
+    pub(super) fn with_simpler_roles(self, message: &str) -> Option<Self> {
+        let text = message.to_ascii_lowercase();
+        if self.system_role && text.contains("system role not supported") {
+            return Some(Self { system_role: false, ..self });
+        }
+        if self.repeated_roles && text.contains("roles must alternate") {
+            return Some(Self { repeated_roles: false, ..self });
+        }
+        None
+    }
+}
+
 /// The word stands alone in the text (not as a part of `upstream`).
 fn mentions(text: &str, word: &str) -> bool {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|part| part == word)
@@ -55,7 +84,7 @@ fn mentions(text: &str, word: &str) -> bool {
 pub(super) fn body(model: &str, request: &ChatRequest, dialect: Dialect) -> String {
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
-    body.insert("messages".into(), request.messages.iter().map(message).collect());
+    body.insert("messages".into(), messages(&request.messages, dialect));
     if !request.tools.is_empty() {
         let tool = |tool: &crate::chat::WireTool| {
             json!({"type": "function", "function":
@@ -82,6 +111,30 @@ pub(super) fn body(model: &str, request: &ChatRequest, dialect: Dialect) -> Stri
         body.insert("stream_options".into(), json!({"include_usage": true}));
     }
     Value::Object(body).to_string()
+}
+
+/// The messages, in roles that the template takes.
+fn messages(messages: &[Message], dialect: Dialect) -> Value {
+    let mut out: Vec<Value> = Vec::with_capacity(messages.len());
+    for each in messages {
+        let mut value = message(each);
+        if !dialect.system_role && matches!(each, Message::System { .. }) {
+            value["role"] = json!("user");
+        }
+        let joins_last = out.last().is_some_and(|last| {
+            let was_system = !dialect.system_role && out.len() == 1 && matches!(messages[0], Message::System { .. });
+            let same_role = last["role"] == value["role"] && value["role"] != "tool";
+            same_role && (was_system || !dialect.repeated_roles) && last.get("tool_calls").is_none()
+        });
+        match out.last_mut() {
+            Some(last) if joins_last && value.get("tool_calls").is_none() => {
+                let text = |value: &Value| value["content"].as_str().unwrap_or_default().to_owned();
+                last["content"] = json!(format!("{}\n\n{}", text(last), text(&value)));
+            }
+            _ => out.push(value),
+        }
+    }
+    Value::Array(out)
 }
 
 fn message(message: &Message) -> Value {

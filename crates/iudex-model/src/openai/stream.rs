@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::answer::Answer;
-use super::client::chain;
+use super::client::innermost;
 use super::refusal::{Said, shortened};
 use super::retry::seconds;
 use crate::chat::{Delta, Timeouts};
@@ -49,7 +49,7 @@ pub(super) async fn read(
             Ok(Ok(None)) => break,
             _ if answer.is_finished() => break,
             Ok(Err(error)) => {
-                return Err(Broken::Cut(format!("the connection broke: {}", chain(&error.without_url()))));
+                return Err(Broken::Cut(format!("the connection broke: {}", innermost(&error))));
             }
             Err(_) => return Err(Broken::Cut(stalled(answer.has_begun(), timeouts))),
         };

@@ -153,3 +153,22 @@ fn a_certificate_file_that_is_none_is_refused_by_name() {
         );
     }
 }
+
+#[test]
+fn a_window_remembered_from_the_configuration_is_asked_when_the_configuration_is_gone() {
+    let server = ModelServer::builder().window(16384).start();
+    let configured = OpenAiSettings { window: Some(6000), ..settings(&server) };
+    let remembered = run(OpenAiModel::open(configured)).unwrap().facts().clone();
+    let settings = OpenAiSettings { remembered: Some(remembered), ..settings(&server) };
+    let facts = run(OpenAiModel::open(settings)).unwrap().facts().clone();
+    assert_eq!((facts.window, facts.window_source.as_str()), (16384, "/props"));
+    assert_eq!(server.probes(), 1, "the schema is not probed again");
+}
+
+#[test]
+fn another_model_that_is_loaded_tells_nothing_about_this_one() {
+    let show = json!({"parameters": "", "details": {}});
+    let loaded = json!({"models": [{"name": "another:7b", "context_length": 32768}]});
+    let server = ModelServer::builder().bare().endpoint("/api/show", show).endpoint("/api/ps", loaded);
+    assert_eq!(window(server), found(4096, "Ollama's default"));
+}

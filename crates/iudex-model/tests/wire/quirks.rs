@@ -286,3 +286,57 @@ fn a_refused_format_is_told_as_such() {
         assert_eq!(server.chats().len(), 1);
     }
 }
+
+#[test]
+fn a_template_without_a_system_role_gets_its_text_in_the_first_user_message() {
+    let server =
+        ModelServer::start([Reply::status(500, "Value is not callable: System role not supported"), Reply::text("ok")]);
+    assert_eq!(ask(&server).unwrap().text, "ok");
+    assert_eq!(server.chats()[1]["messages"], json!([{"role": "user", "content": "Be short.\n\nGo on."}]));
+}
+
+#[test]
+fn a_template_whose_roles_must_alternate_gets_them_joined() {
+    let words = "Conversation roles must alternate user/assistant/user/assistant/...";
+    let server = ModelServer::start([Reply::status(500, words), Reply::text("ok")]);
+    let mut request = request();
+    for text in ["second", "third"] {
+        request.messages.push(Message::User { text: text.into() });
+    }
+    request.messages.push(Message::Assistant { text: "answer".into(), calls: Vec::new() });
+    request.messages.push(Message::User { text: "last".into() });
+    assert_eq!(run(ask_with(settings(&server), &request)).0.unwrap().text, "ok");
+    let expected = json!([{"role": "system", "content": "Be short."},
+        {"role": "user", "content": "Go on.\n\nsecond\n\nthird"},
+        {"role": "assistant", "content": "answer"}, {"role": "user", "content": "last"}]);
+    assert_eq!(server.chats()[1]["messages"], expected);
+}
+
+#[test]
+fn an_empty_account_is_not_waited_for() {
+    let error = json!({"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}});
+    let server = ModelServer::start([Reply::status_json(429, &error)]);
+    assert!(matches!(ask(&server).unwrap_err(), ModelError::Refused(text) if text.contains("quota")));
+}
+
+#[test]
+fn one_connection_serves_many_requests() {
+    let server = ModelServer::always(Reply::text("ok"));
+    run(async {
+        let remembered = Some(OpenAiModel::open(settings(&server)).await.unwrap().facts().clone());
+        let before = server.connections();
+        let model = OpenAiModel::open(crate::OpenAiSettings { remembered, ..settings(&server) }).await.unwrap();
+        for _ in 0..5 {
+            model.complete(&request(), &mut |_| {}).await.unwrap();
+        }
+        assert_eq!(server.connections(), before + 1);
+    });
+}
+
+#[test]
+fn settings_and_model_never_show_the_key() {
+    let server = ModelServer::start([]);
+    let settings = crate::OpenAiSettings { api_key: Some("sk-secret-123".into()), ..settings(&server) };
+    assert!(!format!("{settings:?}").contains("sk-secret"));
+    assert!(!format!("{:?}", run(OpenAiModel::open(settings)).unwrap()).contains("sk-secret"));
+}

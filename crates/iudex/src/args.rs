@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Config(JsonFlag),
     /// Write a commented iudex.toml and guess the check
     #[command(after_help = "Example:\n  iudex init && iudex run \"make the failing test pass\"")]
-    Init(DirectoryFlag),
+    Init(InitArgs),
     /// Trust the configuration and AGENTS.md of this project, as they are now
     #[command(after_help = "Example:\n  iudex trust --show")]
     Trust(TrustArgs),
@@ -59,9 +59,12 @@ pub(crate) enum Command {
     /// Set up a small local model on this machine
     #[command(after_help = "Example:\n  iudex setup")]
     Setup(SetupArgs),
-    /// Print the command line reference as Markdown
+    /// Print a page of the reference as Markdown
     #[command(hide = true)]
-    Reference,
+    Reference {
+        /// Which page
+        page: ReferencePage,
+    },
 }
 
 /// `iudex run`.
@@ -182,9 +185,12 @@ pub(crate) struct JsonFlag {
     pub(crate) cwd: Option<PathBuf>,
 }
 
-/// `--cwd` alone.
+/// `iudex init`.
 #[derive(Debug, Args)]
-pub(crate) struct DirectoryFlag {
+pub(crate) struct InitArgs {
+    /// Replace an iudex.toml that is there already
+    #[arg(long)]
+    pub(crate) force: bool,
     /// The directory, instead of the present one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
@@ -213,4 +219,13 @@ pub(crate) struct SetupArgs {
     /// Say what is set up
     #[arg(long, conflicts_with = "stop")]
     pub(crate) status: bool,
+}
+
+/// A page of the reference that is made from the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ReferencePage {
+    /// Commands and flags
+    Cli,
+    /// Configuration keys
+    Configuration,
 }

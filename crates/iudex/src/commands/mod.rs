@@ -43,8 +43,8 @@ async fn with_command(command: Command) -> Result<ExitCode, Refusal> {
         Command::Trust(arguments) => project::trust(&arguments),
         Command::Doctor(arguments) => machine::doctor(&arguments).await,
         Command::Setup(arguments) => machine::setup(&arguments),
-        Command::Reference => {
-            talk::data(&reference::markdown());
+        Command::Reference { page } => {
+            talk::data(&reference::markdown(page));
             Ok(ExitCode::SUCCESS)
         }
     }

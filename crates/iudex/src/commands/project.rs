@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use iudex_app::{Config, Overrides, Refusal, config, trust};
 
 use super::places;
-use crate::args::{DirectoryFlag, JsonFlag, TrustArgs};
+use crate::args::{InitArgs, JsonFlag, TrustArgs};
 use crate::talk;
 
 pub(super) fn config(arguments: &JsonFlag) -> Result<ExitCode, Refusal> {
@@ -32,7 +32,7 @@ pub(super) fn config(arguments: &JsonFlag) -> Result<ExitCode, Refusal> {
 }
 
 /// A value as a person writes it: no quotes around text, `-` for what is not set.
-fn value_text(value: &serde_json::Value) -> String {
+pub(super) fn value_text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Null => "-".to_owned(),
         serde_json::Value::String(text) => text.clone(),
@@ -40,9 +40,9 @@ fn value_text(value: &serde_json::Value) -> String {
     }
 }
 
-pub(super) fn init(arguments: &DirectoryFlag) -> Result<ExitCode, Refusal> {
+pub(super) fn init(arguments: &InitArgs) -> Result<ExitCode, Refusal> {
     let (directory, paths) = places(arguments.cwd.as_ref())?;
-    let written = iudex_app::init::init(&directory, &paths, false)?;
+    let written = iudex_app::init::init(&directory, &paths, arguments.force)?;
     talk::say(&format!("wrote {} and trusted it as it is", written.path.display()));
     match &written.check {
         Some(guess) => talk::say(&format!("check: {} (guessed from {})", guess.command, guess.because)),

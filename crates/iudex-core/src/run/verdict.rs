@@ -109,11 +109,13 @@ impl Run<'_> {
     /// Gives every finding a name that stays the same while the finding does.
     pub(super) fn name_findings(&mut self, ruling: &mut Ruling) {
         let Ruling::Rework(rework) = ruling else { return };
-        for finding in &mut rework.findings {
-            let known = self.findings.iter().find(|(what, _)| *what == finding.what).map(|(_, id)| id.clone());
+        for (position, finding) in rework.findings.iter_mut().enumerate() {
+            // The text of a finding holds line numbers and times; the fingerprint does not.
+            let key = format!("{} {position}", rework.fingerprint.0);
+            let known = self.findings.iter().find(|(other, _)| *other == key).map(|(_, id)| id.clone());
             finding.id = Some(known.unwrap_or_else(|| {
                 let id = FindingId::new(format!("F{}", self.findings.len() + 1));
-                self.findings.push((finding.what.clone(), id.clone()));
+                self.findings.push((key, id.clone()));
                 id
             }));
         }

@@ -150,6 +150,15 @@ async fn after_a_resample_the_agent_is_told_that_its_files_are_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_resample_changes_are_told_against_the_base() {
+    // The third pass makes the state of the second again, which differs from the base that it began with.
+    let scene = Scene::new([stuck(1), stuck(2), Step::done(2), Step::done(3)]);
+    let played = scene.check([Answer::Rework("a"), Answer::Rework("b"), Answer::Accept]).play().await;
+    let third = &played.directives()[2];
+    assert!(third.contains("again as they were in an earlier attempt"), "{third}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_directive_holds_the_finding_word_for_word_and_what_to_do() {
     let scene = Scene::new(busy(2)).check([Answer::Rework("`cargo test` exited 101\ntest a FAILED"), Answer::Accept]);
     let directive = scene.play().await.directives().remove(0);

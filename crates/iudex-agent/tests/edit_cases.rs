@@ -34,7 +34,9 @@ async fn run(case: &Path) -> (ToolResult, Option<Vec<u8>>) {
 fn problems(case: &Path, result: &ToolResult, now: Option<&Vec<u8>>) -> Vec<String> {
     let mut problems = Vec::new();
     let lines = |name: &str| {
-        std::fs::read_to_string(case.join(name)).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
+        std::fs::read_to_string(case.join(name))
+            .map(|text| text.lines().map(str::to_owned).collect())
+            .unwrap_or_default()
     };
     let (errors, replies): (Vec<String>, Vec<String>) = (lines("error"), lines("reply"));
     for wanted in errors.iter().chain(&replies) {

@@ -70,8 +70,10 @@ pub(super) async fn run(
 
 /// The strictest answer over the home directory of the command and the one of this process.
 fn judge(settings: &ToolSettings, script: &str) -> Decision {
-    let of_command = settings.env.iter().find(|(name, _)| name == OsStr::new("HOME")).map(|(_, value)| PathBuf::from(value));
-    let mut homes: Vec<PathBuf> = of_command.into_iter().chain(std::env::home_dir()).filter(|home| home.is_absolute()).collect();
+    let of_command =
+        settings.env.iter().find(|(name, _)| name == OsStr::new("HOME")).map(|(_, value)| PathBuf::from(value));
+    let mut homes: Vec<PathBuf> =
+        of_command.into_iter().chain(std::env::home_dir()).filter(|home| home.is_absolute()).collect();
     homes.dedup();
     if homes.is_empty() {
         homes.push(PathBuf::from("/"));
@@ -152,8 +154,18 @@ fn lacks_network(output: &str, script: &str) -> bool {
         "dns error",
     ];
     const INSTALLERS: [&str; 12] = [
-        "pip install", "pip3 install", "npm install", "npm i ", "npm ci", "yarn add", "apt install", "apt-get install",
-        "cargo add", "gem install", "go get", "pip download",
+        "pip install",
+        "pip3 install",
+        "npm install",
+        "npm i ",
+        "npm ci",
+        "yarn add",
+        "apt install",
+        "apt-get install",
+        "cargo add",
+        "gem install",
+        "go get",
+        "pip download",
     ];
     let output = output.to_lowercase();
     SIGNS.iter().any(|sign| output.contains(sign))

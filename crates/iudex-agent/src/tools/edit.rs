@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::file::{self, Found as FoundFile};
-use super::indent::Mapping;
+use super::indent::{self, Mapping};
 use super::matching::{self, Found, NotFound};
 use super::place::{Place, Resolved};
 use super::text::{self, Document, Encoding, Line};
@@ -83,16 +83,23 @@ pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolR
     };
     let mut all_made = Vec::new();
     for (index, change) in changes.iter().enumerate() {
-        let which = if changes.len() > 1 { format!("Edit {} of {}: ", index + 1, changes.len()) } else { String::new() };
+        let which =
+            if changes.len() > 1 { format!("Edit {} of {}: ", index + 1, changes.len()) } else { String::new() };
         let one = apply(&mut document, change, &target.shown)
             .map_err(|problem| format!("{which}{problem}\nNothing was changed."))?;
         all_made.push(one);
     }
     let after = document.encode().map_err(|foreign| {
-        format!("{} is not in UTF-8, and its encoding has no {foreign:?}. Use other characters.\nNothing was changed.", target.shown)
+        format!(
+            "{} is not in UTF-8, and its encoding has no {foreign:?}. Use other characters.\nNothing was changed.",
+            target.shown
+        )
     })?;
     if after == bytes {
-        return Err(format!("The edits leave {} as it is. Nothing was changed. Check what should differ.", target.shown));
+        return Err(format!(
+            "The edits leave {} as it is. Nothing was changed. Check what should differ.",
+            target.shown
+        ));
     }
     file::replace(place, &target, &after)?;
     Ok(ToolResult::changed(report(&target.shown, &all_made)))
@@ -100,7 +107,13 @@ pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolR
 
 fn changes(arguments: &Map<String, Value>) -> Result<Vec<Change>, String> {
     let mut found = Vec::new();
-    if arguments.contains_key("old") || arguments.contains_key("new") {
+    let has_list = arguments.get("edits").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let is_unused = |name: &str| {
+        let value = arguments.get(name);
+        value.is_none_or(Value::is_null) || (has_list && value.and_then(Value::as_str) == Some(""))
+    };
+    // A model may fill in both forms and leave one of them empty.
+    if !(is_unused("old") && is_unused("new")) {
         found.push(change(arguments)?);
     }
     let wrapped;
@@ -137,11 +150,7 @@ fn change(arguments: &Map<String, Value>) -> Result<Change, String> {
 fn create(place: &Place, target: &Resolved, changes: &[Change]) -> Result<ToolResult, String> {
     match changes {
         [only] if only.old.is_empty() => write::put(place, target, &only.new),
-        _ => Err(format!(
-            "{} does not exist.{} Use write to create it.",
-            target.shown,
-            place.missing(target)
-        )),
+        _ => Err(format!("{} does not exist.{} Use write to create it.", target.shown, place.missing(target))),
     }
 }
 
@@ -188,7 +197,9 @@ fn restore(new: &str, matched: &str) -> Result<String, String> {
         return Ok(new.to_owned());
     }
     if marks != bytes.len() {
-        return Err("new holds \u{fffd}, which stands for bytes that cannot be shown. Choose an old without them.".to_owned());
+        return Err(
+            "new holds \u{fffd}, which stands for bytes that cannot be shown. Choose an old without them.".to_owned()
+        );
     }
     let mut bytes = bytes.into_iter();
     Ok(new.chars().map(|c| if c == char::REPLACEMENT_CHARACTER { bytes.next().unwrap_or(c) } else { c }).collect())
@@ -226,7 +237,9 @@ fn on_lines(document: &mut Document, flat: &str, change: &Change, shown: &str) -
     let bodies: Vec<&str> = document.lines.iter().map(|line| line.body.as_str()).collect();
     match matching::tolerant(&bodies, old, &changed) {
         Ok(Found::Lines { first, how }) => {
-            if new.iter().any(|line| line.contains(char::REPLACEMENT_CHARACTER)) && document.encoding == Encoding::MostlyUtf8 {
+            if new.iter().any(|line| line.contains(char::REPLACEMENT_CHARACTER))
+                && document.encoding == Encoding::MostlyUtf8
+            {
                 restore(&new.join("\n"), "")?;
             }
             let mapping = Mapping::learn(old.iter().zip(&bodies[first..]).map(|(old, body)| (*old, *body)));
@@ -263,7 +276,13 @@ fn without_blank_ends<'l>(mut old: &'l [&'l str], mut new: &'l [&'l str]) -> (&'
 
 /// Puts `after` in place of the lines from `first` that correspond to `before`. Lines that `before` and `after` share
 /// stay as they are in the file, byte for byte.
-fn rebuild(document: &mut Document, first: usize, before: &[String], after: &[String], mapping: Option<&Mapping>) -> Made {
+fn rebuild(
+    document: &mut Document,
+    first: usize,
+    before: &[String],
+    after: &[String],
+    mapping: Option<&Mapping>,
+) -> Made {
     let region: Vec<Line> = document.lines[first..first + before.len()].to_vec();
     let has_last_line = first + before.len() == document.lines.len();
     let default = default_ending(document, first, &region);
@@ -281,12 +300,18 @@ fn rebuild(document: &mut Document, first: usize, before: &[String], after: &[St
             }
             DiffOp::Replace { old_index, old_len, new_index, new_len } => {
                 for (offset, line) in after[new_index..new_index + new_len].iter().enumerate() {
-                    let ending = if offset < old_len {
-                        region[old_index + offset].ending
-                    } else {
-                        made.last().map_or(default, |line| line.ending)
+                    let counterpart = (offset < old_len).then_some(old_index + offset);
+                    let ending = match counterpart {
+                        Some(index) => region[index].ending,
+                        None => made.last().map_or(default, |line| line.ending),
                     };
-                    made.push(Line { body: body_of(line), ending });
+                    let body = match counterpart {
+                        Some(index) if mapping.is_some() && indent::of(line) == indent::of(&before[index]) => {
+                            format!("{}{}", indent::of(&region[index].body), line.trim_start())
+                        }
+                        _ => body_of(line),
+                    };
+                    made.push(Line { body, ending });
                 }
             }
         }
@@ -335,8 +360,7 @@ fn not_found(document: &Document, flat: &str, change: &Change, problem: &NotFoun
         return message;
     };
     let most = lines_of(&change.old).len().clamp(1, MOST_SHOWN);
-    let lines: Vec<String> =
-        document.lines[first..].iter().take(most).map(|line| text::visible(&line.body)).collect();
+    let lines: Vec<String> = document.lines[first..].iter().take(most).map(|line| text::visible(&line.body)).collect();
     let lines = lines.join("\n");
     let _ = write!(message, " The nearest text is at line {}:\n{lines}\nCopy old exactly from the file.", first + 1);
     message

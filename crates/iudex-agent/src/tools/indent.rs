@@ -34,7 +34,8 @@ impl Mapping {
         if let Some((_, file)) = self.pairs.iter().find(|(text, _)| text == indent) {
             return format!("{file}{body}");
         }
-        let nearest = self.pairs.iter().filter(|(text, _)| indent.starts_with(text.as_str())).max_by_key(|(text, _)| text.len());
+        let nearest =
+            self.pairs.iter().filter(|(text, _)| indent.starts_with(text.as_str())).max_by_key(|(text, _)| text.len());
         if let Some((text, file)) = nearest {
             return format!("{file}{}{body}", self.converted(&indent[text.len()..]));
         }
@@ -50,14 +51,16 @@ impl Mapping {
 
     /// Further indentation in the characters that the file uses.
     fn converted(&self, more: &str) -> String {
-        let with_tabs = self.pairs.iter().find(|(text, file)| file.contains('\t') && !text.contains('\t') && !text.is_empty());
+        let with_tabs =
+            self.pairs.iter().find(|(text, file)| file.contains('\t') && !text.contains('\t') && !text.is_empty());
         if let Some((text, file)) = with_tabs
             && !more.contains('\t')
         {
             let width = (text.len() / file.matches('\t').count().max(1)).max(1);
             return format!("{}{}", "\t".repeat(more.len() / width), " ".repeat(more.len() % width));
         }
-        let with_spaces = self.pairs.iter().find(|(text, file)| text.contains('\t') && !file.contains('\t') && !file.is_empty());
+        let with_spaces =
+            self.pairs.iter().find(|(text, file)| text.contains('\t') && !file.contains('\t') && !file.is_empty());
         if let Some((text, file)) = with_spaces
             && !more.contains(' ')
         {

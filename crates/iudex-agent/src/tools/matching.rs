@@ -42,8 +42,10 @@ const CLEARLY: f32 = 0.08;
 const NEAR_CHANGED: f32 = 0.75;
 /// What is shown as nearest is at least this similar.
 const RELATED: f32 = 0.45;
+/// Lines that cannot be this similar, by the characters in them, are not compared.
+const POSSIBLE: f32 = 0.5;
 /// Pairs of lines that are compared at most.
-const MOST_PAIRS: usize = 200_000;
+const MOST_PAIRS: usize = 100_000;
 /// Characters of a line that are compared.
 const LINE_BYTES: usize = 400;
 
@@ -167,7 +169,7 @@ impl<'t> Similarity<'t> {
         if let Some(known) = self.known.get(&(there, old)) {
             return *known;
         }
-        let ratio = if self.known.len() > MOST_PAIRS || most_possible(there, wanted) < 0.5 {
+        let ratio = if self.known.len() > MOST_PAIRS || most_possible(there, wanted) < POSSIBLE {
             0.0
         } else {
             TextDiff::from_chars(there, wanted).ratio()
@@ -180,7 +182,8 @@ impl<'t> Similarity<'t> {
     fn window(&mut self, start: usize) -> f32 {
         let (mut sum, mut weight) = (0.0, 0.0);
         for index in 0..self.old.len() {
-            let length = self.lines[start + index].trim().len().max(self.old[index].trim().len()).min(LINE_BYTES) as f32;
+            let length =
+                self.lines[start + index].trim().len().max(self.old[index].trim().len()).min(LINE_BYTES) as f32;
             sum += self.pair(start + index, index) * length;
             weight += length;
         }

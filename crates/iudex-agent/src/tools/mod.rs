@@ -116,12 +116,7 @@ impl ToolBox {
     }
 
     /// Runs a call whose arguments fit the schema.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        on_line: &mut dyn FnMut(&str),
-    ) -> ToolResult {
+    pub async fn call(&self, tool: &str, arguments: &Map<String, Value>, on_line: &mut dyn FnMut(&str)) -> ToolResult {
         let outcome = match tool {
             "read" => read::run(&self.place, self.settings.result_bytes, arguments),
             "write" => write::run(&self.place, arguments),

@@ -38,7 +38,9 @@ impl Place {
         let in_git = relative.components().any(|part| part.as_os_str() == OsStr::new(".git"));
         let read_only = self.read_only.iter().any(|path| resolved.path.starts_with(path));
         if in_git || read_only {
-            return Err(format!("{text} is read-only here and was not written. Change the project's own files instead."));
+            return Err(format!(
+                "{text} is read-only here and was not written. Change the project's own files instead."
+            ));
         }
         if relative.as_os_str().is_empty() {
             return Err(format!("{text} is the work directory itself. Give the path of a file in it."));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use grep_matcher::{LineTerminator, Matcher as _};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, sinks};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -68,7 +69,11 @@ impl Drop for StopOnDrop {
     }
 }
 
-pub(super) async fn run(place: &Place, result_bytes: usize, arguments: &Map<String, Value>) -> Result<ToolResult, String> {
+pub(super) async fn run(
+    place: &Place,
+    result_bytes: usize,
+    arguments: &Map<String, Value>,
+) -> Result<ToolResult, String> {
     let pattern = arguments::text(arguments, "pattern")?.to_owned();
     if pattern.is_empty() {
         return Err("pattern is empty. Give a regular expression, or read a directory to list it.".to_owned());
@@ -91,13 +96,19 @@ pub(super) async fn run(place: &Place, result_bytes: usize, arguments: &Map<Stri
 
 fn build_query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, String> {
     let build = |literal: bool| {
-        RegexMatcherBuilder::new().case_smart(true).crlf(true).fixed_strings(literal).line_terminator(Some(b'\n')).build(pattern)
+        RegexMatcherBuilder::new()
+            .case_smart(true)
+            .crlf(true)
+            .line_terminator(None)
+            .fixed_strings(literal)
+            .build(pattern)
     };
     let (matcher, literal) = match build(false) {
         Ok(matcher) => (matcher, false),
-        Err(error) => {
-            (build(true).map_err(|_| format!("{pattern:?} cannot be searched for: {error}. Use another pattern."))?, true)
-        }
+        Err(error) => (
+            build(true).map_err(|_| format!("{pattern:?} cannot be searched for: {error}. Use another pattern."))?,
+            true,
+        ),
     };
     let glob = match glob {
         None => None,
@@ -111,9 +122,9 @@ fn build_query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Que
 }
 
 fn search(place: &Place, root: &Path, query: &Query, most_bytes: usize, stop: &AtomicBool) -> Hits {
-    use grep_matcher::Matcher as _;
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
+        .line_terminator(LineTerminator::crlf())
         .binary_detection(BinaryDetection::quit(0))
         .heap_limit(Some(LINE_BYTES))
         .build();
@@ -147,7 +158,6 @@ fn search_file(
     most_bytes: usize,
     hits: &mut Hits,
 ) -> std::io::Result<()> {
-    use grep_matcher::Matcher as _;
     let sink = sinks::Lossy(|number, line| {
         if hits.lines.len() >= MOST_LINES || hits.bytes >= most_bytes {
             hits.more = true;

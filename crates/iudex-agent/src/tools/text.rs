@@ -102,6 +102,7 @@ impl Document {
                 if let Some((foreign, _)) = text.chars().zip(back.chars()).find(|(wanted, got)| wanted != got) {
                     return Err(foreign);
                 }
+                bytes.extend_from_slice(if self.mark { UTF8_MARK } else { b"" });
                 bytes.extend_from_slice(&encoded);
             }
             Encoding::MostlyUtf8 => {
@@ -141,7 +142,9 @@ fn characters(bytes: &[u8]) -> (Encoding, String) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Encoding::Utf8, text.to_owned());
     }
-    if bytes.utf8_chunks().all(|chunk| chunk.valid().is_ascii()) {
+    let is_clean = |text: &str| !text.chars().any(|c| escaped_byte(c).is_some());
+    let chunks = || bytes.utf8_chunks().map(|chunk| chunk.valid());
+    if chunks().all(str::is_ascii) || !chunks().all(is_clean) {
         let (text, _) = WINDOWS_1252.decode_without_bom_handling(bytes);
         return (Encoding::SingleByte, text.into_owned());
     }
@@ -174,4 +177,56 @@ pub(super) fn split(text: &str) -> Vec<Line> {
         })
         .chain((text.is_empty() || text.ends_with('\n')).then(|| Line { body: String::new(), ending: "" }))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Document, Encoding};
+
+    #[test]
+    fn every_text_comes_back_byte_for_byte() {
+        let pieces: [&[u8]; 12] = [
+            b"a",
+            b"\n",
+            b"\r\n",
+            b"\r",
+            b"\xc3\xbc",
+            b"\xff",
+            b"\xe9",
+            b"\x80",
+            b"\xf4\x8f\xb8\x80",
+            b"\xef\xbf\xbd",
+            b"\t",
+            b"\xed\xa0\x80",
+        ];
+        let mut state = 7_u64;
+        let mut next = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % bound
+        };
+        let mut seen = Vec::new();
+        for mark in [&b""[..], b"\xef\xbb\xbf"] {
+            for _ in 0..3_000 {
+                let mut bytes = mark.to_vec();
+                for _ in 0..next(8) {
+                    bytes.extend_from_slice(pieces[next(pieces.len())]);
+                }
+                let document = Document::decode(&bytes).unwrap();
+                assert_eq!(document.encode().unwrap(), bytes, "{}", bytes.escape_ascii());
+                assert!(document.lines.last().unwrap().ending.is_empty());
+                assert!(document.lines.iter().rev().skip(1).all(|line| !line.ending.is_empty()));
+                seen.push(document.encoding);
+            }
+        }
+        for encoding in [Encoding::Utf8, Encoding::SingleByte, Encoding::MostlyUtf8] {
+            assert!(seen.contains(&encoding), "{encoding:?} was never tried");
+        }
+    }
+
+    #[test]
+    fn broken_utf_16_and_nul_bytes_are_no_text() {
+        for bytes in [&b"\xff\xfea"[..], b"\xff\xfe\0\xd8", b"a\0b"] {
+            assert_eq!(Document::decode(bytes), None, "{}", bytes.escape_ascii());
+        }
+    }
 }

@@ -47,6 +47,10 @@ pub(crate) struct Survey {
     pub(crate) special: Vec<PathBuf>,
     /// Directories without any entry.
     pub(crate) empty: Vec<PathBuf>,
+    /// Directories that are ignored by the built-in list, in a plain directory.
+    pub(crate) built_in: Vec<PathBuf>,
+    /// True when there is a `.gitignore`, or may be one in a place that was not walked into.
+    pub(crate) ignore_rules: bool,
     /// True when the walk stopped before the end.
     pub(crate) cut: bool,
 }
@@ -79,11 +83,13 @@ impl Walk<'_> {
                 continue;
             }
             if !at_root && entries.iter().any(|entry| entry.file_name() == "CACHEDIR.TAG") {
+                survey.ignore_rules = true;
                 continue;
             }
             for entry in entries {
                 if entries_left == 0 {
                     survey.cut = true;
+                    survey.ignore_rules = true;
                     return survey;
                 }
                 entries_left -= 1;
@@ -97,13 +103,17 @@ impl Walk<'_> {
                 let Ok(kind) = entry.file_type() else { continue };
                 let path = relative.join(&name);
                 if kind.is_dir() {
-                    if !self.skips(&name) && self.root.join(&path) != self.leave_out {
+                    if self.skips(&name) {
+                        survey.ignore_rules |= !self.plain;
+                        survey.built_in.push(path);
+                    } else if self.root.join(&path) != self.leave_out {
                         pending.push(path);
                     }
                 } else if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device() {
                     survey.special.push(path);
                 } else {
                     survey.files += 1;
+                    survey.ignore_rules |= name == ".gitignore";
                     if let Some((most_files, most_bytes)) = self.limits {
                         survey.bytes += entry.metadata().map_or(0, |metadata| metadata.len());
                         if survey.files > most_files || survey.bytes > most_bytes {

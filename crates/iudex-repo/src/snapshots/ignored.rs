@@ -45,6 +45,13 @@ pub(super) struct Listing {
     pub(super) indexed: Vec<PathBuf>,
 }
 
+impl Listing {
+    /// Directories that are ignored as a whole.
+    pub(super) fn of_directories(directories: &[PathBuf]) -> Self {
+        Self { others: directories.iter().map(|path| (path.clone(), true)).collect(), indexed: Vec::new() }
+    }
+}
+
 /// The paths whose state is kept with every snapshot of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {

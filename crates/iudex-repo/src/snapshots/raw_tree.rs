@@ -10,7 +10,7 @@ use std::process::Output;
 use std::thread::ScopedJoinHandle;
 
 use super::Snapshots;
-use super::ignored::Ignored;
+use super::ignored::{Ignored, Listing};
 use super::take::{Taken, join, listed};
 use crate::error::SnapshotError;
 use crate::git::{self, Git};
@@ -29,14 +29,23 @@ const MANY_FILES: u64 = 200;
 /// any directory; without one it would record a link to the commit and look no further.
 const SEED: &str = ".iudex-seed";
 
+/// How much a snapshot takes in beside what is not ignored.
+pub(super) enum Extent<'scope> {
+    /// The ignored files that the base of the run has.
+    Pass,
+    /// Ignored files within the bounds, and the paths that the user tracks although ignore rules match them.
+    Base(ScopedJoinHandle<'scope, Vec<PathBuf>>),
+    /// The same where no rule was found, which saves two processes.
+    BaseWithoutRules,
+}
+
 impl Snapshots {
-    /// Takes the raw tree and the ignored files. For the base, `tracked` brings the paths that are tracked by the user
-    /// although ignore rules match them.
+    /// Takes the raw tree and the ignored files.
     pub(super) fn raw_tree(
         &self,
         run: &str,
         survey: &Survey,
-        tracked: Option<ScopedJoinHandle<'_, Vec<PathBuf>>>,
+        extent: Extent<'_>,
     ) -> Result<(Taken, Ignored), SnapshotError> {
         let git = self.raw_git();
         self.seed_nested(&git, survey)?;
@@ -53,11 +62,18 @@ impl Snapshots {
         }
         let mut not_covered = refused_paths(&output);
 
-        let Some(tracked) = tracked else {
-            let tree = git.line(&["write-tree", "--missing-ok"], None)?;
-            return Ok((Taken { tree, not_covered }, self.ignored_again(run)?));
+        let tracked = match extent {
+            Extent::Base(tracked) => join(tracked.join()),
+            Extent::BaseWithoutRules => {
+                let tree = git.line(&["write-tree", "--missing-ok"], None)?;
+                let ignored = self.ignored_first(run, &Listing::of_directories(&survey.built_in), &[])?;
+                return Ok((Taken { tree, not_covered }, ignored));
+            }
+            Extent::Pass => {
+                let tree = git.line(&["write-tree", "--missing-ok"], None)?;
+                return Ok((Taken { tree, not_covered }, self.ignored_again(run)?));
+            }
         };
-        let tracked = join(tracked.join());
         if !tracked.is_empty() {
             not_covered.extend(self.add_listed(&git, &tracked)?);
         }
@@ -151,23 +167,27 @@ impl Snapshots {
     }
 
     /// Writes the ignore rules of the private store, as they are at the base: the built-in list for a plain directory,
-    /// the user's own rules, and then `frozen`.
-    pub(super) fn write_exclude(&self, frozen: &[Vec<u8>]) -> Result<(), SnapshotError> {
+    /// the user's own rules, and then `frozen`. True when the user has any.
+    pub(super) fn write_exclude(&self, frozen: &[Vec<u8>]) -> Result<bool, SnapshotError> {
         let mut rules = Vec::new();
         if self.repository.is_none() {
             for name in BUILT_IN_IGNORES {
                 rules.extend_from_slice(format!("{name}/\n").as_bytes());
             }
         }
+        let mut user_rules = false;
         for file in self.exclude_files() {
-            rules.extend(std::fs::read(file).unwrap_or_default());
+            let text = std::fs::read(file).unwrap_or_default();
+            user_rules |= text.split(|byte| *byte == b'\n').any(|line| !matches!(line, [] | [b'#', ..]));
+            rules.extend(text);
             rules.push(b'\n');
         }
         for pattern in frozen {
             rules.extend_from_slice(pattern);
             rules.push(b'\n');
         }
-        self.store.write("info/exclude", &rules)
+        self.store.write("info/exclude", &rules)?;
+        Ok(user_rules)
     }
 
     /// The user's global ignore file and the repository's own, weakest first.

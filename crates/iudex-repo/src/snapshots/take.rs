@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use iudex_core::{CommitId, Snapshot, TreeId};
 
+use super::raw_tree::Extent;
 use super::{OLDEST_WALK, Snapshots, guard};
 use crate::error::SnapshotError;
 use crate::object;
@@ -30,14 +31,18 @@ impl Snapshots {
     pub(super) fn record(&self, run: &str, label: &str) -> Result<Snapshot, SnapshotError> {
         let is_base = label == BASE;
         self.prepare()?;
-        if is_base {
-            self.write_exclude(&[])?;
-        }
+        let user_rules = is_base && self.write_exclude(&[])?;
         let survey = self.survey(if is_base { OLDEST_WALK } else { Duration::ZERO });
         let (raw, ignored, git) = std::thread::scope(|scope| {
             let git = self.repository.as_ref().map(|repository| scope.spawn(|| self.git_tree(repository, is_base)));
-            let tracked = is_base.then(|| scope.spawn(|| self.tracked_paths(&survey)));
-            let raw = self.raw_tree(run, &survey, tracked);
+            let extent = if !is_base {
+                Extent::Pass
+            } else if user_rules || survey.ignore_rules {
+                Extent::Base(scope.spawn(|| self.tracked_paths(&survey)))
+            } else {
+                Extent::BaseWithoutRules
+            };
+            let raw = self.raw_tree(run, &survey, extent);
             let git = git.map(|handle| join(handle.join()));
             raw.map(|(raw, ignored)| (raw, ignored, git))
         })?;

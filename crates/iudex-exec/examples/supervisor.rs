@@ -58,6 +58,8 @@ fn main() -> ExitCode {
             println!("left behind: {}", finished.left_behind);
             println!("restored: {:?}", finished.restored);
             println!("bytes: {}", finished.output.total);
+            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+            println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
             println!("took: {:?}", finished.duration);
             ExitCode::SUCCESS
         }

@@ -52,15 +52,22 @@ pub(crate) fn find() -> Option<PathBuf> {
 /// # Errors
 /// What bubblewrap answered, with what is known to cause it.
 pub(crate) fn probe(program: &Path) -> Result<Vec<&'static str>, String> {
-    let full: Vec<&str> = BASE.iter().copied().chain([NO_NESTING]).collect();
-    if try_flags(program, &full).is_ok() {
-        return Ok(full);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(flags) = known.get(program) {
+        return Ok(flags.clone());
     }
-    match try_flags(program, BASE) {
-        Ok(()) => Ok(BASE.to_vec()),
-        Err(answer) => Err(format!("{answer}{}", cause())),
+    let mut flags: Vec<&str> = BASE.iter().copied().chain([NO_NESTING]).collect();
+    if try_flags(program, &flags).is_err() {
+        flags.pop();
+        try_flags(program, &flags).map_err(|answer| format!("{answer}{}", cause()))?;
     }
+    known.insert(program.to_owned(), flags.clone());
+    Ok(flags)
 }
+
+/// What worked, so that it is tried once in a process.
+static KNOWN: Mutex<Option<HashMap<PathBuf, Vec<&'static str>>>> = Mutex::new(None);
 
 fn try_flags(program: &Path, flags: &[&str]) -> Result<(), String> {
     let output = Command::new(program)
@@ -108,24 +115,12 @@ fn cause() -> &'static str {
     }
 }
 
-/// The flags that work with this program, tried once in a process.
-fn flags(program: &Path) -> Vec<&'static str> {
-    static KNOWN: Mutex<Option<HashMap<PathBuf, Vec<&'static str>>>> = Mutex::new(None);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    if let Some(flags) = known.get(program) {
-        return flags.clone();
-    }
-    // Where none works the start will fail and say why.
-    let flags = probe(program).unwrap_or_else(|_| BASE.to_vec());
-    known.insert(program.to_owned(), flags.clone());
-    flags
-}
-
 /// The whole command line: bubblewrap, and inside it the supervisor at `executable`.
 pub(crate) fn arguments(program: &Path, confinement: &Confinement, executable: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec![program.into()];
-    arguments.extend(flags(program).into_iter().map(OsString::from));
+    // Where none works the start will fail and say why.
+    let flags = probe(program).unwrap_or_else(|_| BASE.to_vec());
+    arguments.extend(flags.into_iter().map(OsString::from));
     if !confinement.network {
         arguments.push(NO_NETWORK.into());
     }

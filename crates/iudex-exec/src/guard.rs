@@ -1,7 +1,8 @@
 //! Puts back what a sandbox could not keep a command from changing: `.git` under Landlock, and a protected name that
 //! is a link (a mount would protect what it leads to and not the name).
 //!
-//! Git's objects are left out: they are many, named by their content, and nothing in the rest leads to a new one.
+//! Git's objects are many and named by their content: they are held open, so that removed ones can be copied back, and
+//! new ones stay, since nothing in the rest leads to them.
 //! Never: follow a link that the command may have made.
 
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files above this are watched and cannot be put back.
 const LARGEST: u64 = 8 << 20;
@@ -30,10 +33,25 @@ struct Place {
 
 #[derive(Debug)]
 enum Entry {
-    Directory { mode: u32 },
+    Directory {
+        mode: u32,
+        /// Whether what is new in it stays.
+        open: bool,
+    },
     Link(PathBuf),
-    File { stamp: Stamp, mode: u32, content: Option<Vec<u8>> },
+    File {
+        stamp: Stamp,
+        mode: u32,
+        content: Option<Vec<u8>>,
+    },
+    Object {
+        mode: u32,
+        file: File,
+    },
 }
+
+/// How many of git's objects are held open at most.
+const MOST_OBJECTS: u64 = 50_000;
 
 /// When these are the same, so is the content: nobody can set the time of change.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +64,18 @@ struct Stamp {
 impl Guard {
     /// Looks at these files and directories.
     pub(crate) fn over(paths: &[PathBuf]) -> Self {
-        Self { places: paths.iter().filter_map(|path| Place::look(path)).collect() }
+        if paths.is_empty() {
+            return Self::default();
+        }
+        // Every object held open is a descriptor, and the usual limit is 1,024. The command gets that one.
+        let limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.map_or(MOST_OBJECTS, |most| most.min(MOST_OBJECTS));
+        if limit.current.is_some_and(|current| current < wanted) {
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+        }
+        let places = paths.iter().filter_map(|path| Place::look(path)).collect();
+        let _ = setrlimit(Resource::Nofile, limit);
+        Self { places }
     }
 
     /// Puts back what changed and returns its paths.
@@ -55,7 +84,7 @@ impl Guard {
     }
 
     fn put_back(&mut self) -> Vec<PathBuf> {
-        self.places.drain(..).flat_map(|place| place.put_back()).collect()
+        self.places.drain(..).flat_map(Place::put_back).collect()
     }
 }
 
@@ -69,7 +98,7 @@ impl Place {
     fn look(path: &Path) -> Option<Self> {
         let metadata = path.symlink_metadata().ok()?;
         let mut entries = BTreeMap::new();
-        remember(path, &metadata, &mut entries);
+        remember(path, &metadata, false, &mut entries);
         let handle = metadata.is_dir().then(|| File::open(path).ok()).flatten();
         Some(Self { path: path.to_owned(), handle, entries })
     }
@@ -86,7 +115,7 @@ impl Place {
             }
         }
         for (path, entry) in &self.entries {
-            if matches!(entry, Entry::Directory { .. }) {
+            if matches!(entry, Entry::Directory { open: false, .. }) {
                 remove_strangers(path, &self.entries, &mut restored);
             }
         }
@@ -112,24 +141,27 @@ impl Place {
     }
 }
 
-fn remember(path: &Path, metadata: &Metadata, entries: &mut BTreeMap<PathBuf, Entry>) {
+fn remember(path: &Path, metadata: &Metadata, in_objects: bool, entries: &mut BTreeMap<PathBuf, Entry>) {
     let mode = metadata.permissions().mode() & 0o7777;
     let kind = metadata.file_type();
     if kind.is_symlink() {
         if let Ok(target) = fs::read_link(path) {
             entries.insert(path.to_owned(), Entry::Link(target));
         }
+    } else if kind.is_file() && in_objects {
+        if let Ok(file) = File::open(path) {
+            entries.insert(path.to_owned(), Entry::Object { mode, file });
+        }
     } else if kind.is_file() {
         let content = (metadata.len() <= LARGEST).then(|| fs::read(path).ok()).flatten();
         entries.insert(path.to_owned(), Entry::File { stamp: Stamp::of(metadata), mode, content });
     } else if kind.is_dir() {
-        entries.insert(path.to_owned(), Entry::Directory { mode });
+        let in_objects = in_objects || is_object_store(path);
+        entries.insert(path.to_owned(), Entry::Directory { mode, open: in_objects });
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             let below = entry.path();
-            if !is_object_store(&below)
-                && let Ok(metadata) = below.symlink_metadata()
-            {
-                remember(&below, &metadata, entries);
+            if let Ok(metadata) = below.symlink_metadata() {
+                remember(&below, &metadata, in_objects, entries);
             }
         }
     }
@@ -143,7 +175,7 @@ fn is_object_store(path: &Path) -> bool {
 fn remove_strangers(directory: &Path, entries: &BTreeMap<PathBuf, Entry>, restored: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
-        if !entries.contains_key(&path) && !is_object_store(&path) && remove(&path).is_ok() {
+        if !entries.contains_key(&path) && remove(&path).is_ok() {
             restored.push(path);
         }
     }
@@ -165,7 +197,7 @@ impl Entry {
         let now = path.symlink_metadata().ok();
         let now_mode = now.as_ref().map(|now| now.permissions().mode() & 0o7777);
         match self {
-            Self::Directory { mode } => {
+            Self::Directory { mode, .. } => {
                 if now.is_some_and(|now| now.is_dir()) {
                     return now_mode != Some(*mode) && set_mode(path, *mode);
                 }
@@ -197,6 +229,21 @@ impl Entry {
                 let _ = set_mode(path, *mode);
                 written.is_ok()
             }
+            Self::Object { mode, file } => {
+                let same = |now: &Metadata| file.metadata().is_ok_and(|then| then.ino() == now.ino());
+                if now.as_ref().is_some_and(|now| now.is_file() && same(now)) {
+                    return now_mode != Some(*mode) && set_mode(path, *mode);
+                }
+                let _ = remove(path);
+                let mut kept = file;
+                let copied = OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .mode(*mode)
+                    .open(path)
+                    .and_then(|mut file| io::copy(&mut kept, &mut file));
+                copied.is_ok()
+            }
         }
     }
 }
@@ -205,3 +252,6 @@ impl Entry {
 fn set_mode(path: &Path, mode: u32) -> bool {
     fs::set_permissions(path, Permissions::from_mode(mode)).is_ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -139,7 +139,7 @@ fn clean(line: &[u8]) -> String {
 fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match characters.next() {
         Some('[') => {
-            while let Some(character) = characters.next() {
+            for character in characters.by_ref() {
                 if ('\u{40}'..='\u{7e}').contains(&character) {
                     break;
                 }

@@ -25,10 +25,14 @@ use crate::supervise::{ARGUMENT, Exit, Message, Request, frame, supervisor, take
 const BUFFER: usize = 64 << 10;
 /// The kernel's size of a pipe that lets a flood through quickly; the most that an ordinary user may ask for.
 const PIPE: usize = 1 << 20;
+/// How long it may take until the command runs.
+const START: Duration = Duration::from_mins(1);
 /// How long the supervisor has for taking a request, and for ending once it said that all is gone.
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long the supervisor has for killing everything; more than its own patience.
 const KILL: Duration = Duration::from_secs(20);
+/// How often a sandbox is set up before its failure counts.
+const SETUPS: u32 = 4;
 /// The longest argument that Linux takes (`MAX_ARG_STRLEN`, the closing zero included).
 const LONGEST: usize = 131_072;
 
@@ -48,8 +52,39 @@ pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Fin
         return Ok(refused(&reason, &spec.output, start));
     }
     let executable = supervisor().map_err(|error| StartError { message: format!("cannot run a command: {error}") })?;
-    let request = launch::request(&spec, &executable)?;
-    let (mut job, output) = Job::start(&executable)?;
+    let mut tries = SETUPS;
+    loop {
+        tries -= 1;
+        match once(&spec, &executable, start, on_line).await {
+            // What was to be covered may have vanished in between (a socket of some other program).
+            Err(Failure::Setup(_)) if tries > 0 => {}
+            Err(Failure::Setup(error) | Failure::Start(error)) => return Err(error),
+            Ok(finished) => return Ok(finished),
+        }
+    }
+}
+
+/// Why a command was not started.
+enum Failure {
+    /// Trying again may help: bubblewrap did not set up the sandbox.
+    Setup(StartError),
+    Start(StartError),
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        Self::Start(error)
+    }
+}
+
+async fn once(
+    spec: &CommandSpec,
+    executable: &Path,
+    start: Instant,
+    on_line: &mut dyn FnMut(&str),
+) -> Result<Finished, Failure> {
+    let request = launch::request(spec, executable)?;
+    let (mut job, output) = Job::start(executable)?;
     let mut follow = Follow {
         capture: Capture::new(&spec.output),
         lines: Lines::new(Instant::now()),
@@ -57,23 +92,30 @@ pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Fin
         timed_out: false,
         restored: Vec::new(),
     };
-    let last = follow.to_the_end(&mut job, &output, &request, &spec, on_line).await?;
+    let last = follow.until_end(&mut job, &output, &request, spec, on_line).await?;
     job.finish();
-    drain(&output, &mut follow.capture, &mut follow.lines, on_line);
-    follow.lines.finish(on_line);
+    drain(&output, &mut follow.capture, &mut follow.lines, &mut |line| {
+        if follow.started {
+            on_line(line);
+        }
+    });
+    if follow.started {
+        follow.lines.finish(on_line);
+    }
     let output = follow.capture.finish();
     let (end, left_behind) = match last {
         Some(Message::Ended { exit, left_behind }) => (end_of(exit), left_behind),
-        Some(Message::Failed(reason)) => return Err(StartError { message: reason }),
+        Some(Message::Failed(message)) => return Err(StartError { message }.into()),
         // The command, or someone else, killed what held it.
         Some(Message::Vanished(_)) | None if follow.started => (End::Signalled(9), 0),
         Some(Message::Vanished(exit)) => {
             let message = format!(
-                "bubblewrap could not set up the sandbox ({}): {}. hint: `iudex doctor` tells what works here",
+                "the sandbox ({}) could not be set up, {}: {}. hint: `iudex doctor` tells what works here",
+                spec.confinement.backend.word(),
                 words(exit),
                 output.text().trim()
             );
-            return Err(StartError { message });
+            return Err(Failure::Setup(StartError { message }));
         }
         Some(Message::Started | Message::Restored(_)) | None => {
             let message = format!(
@@ -81,7 +123,7 @@ pub async fn run(spec: CommandSpec, on_line: &mut dyn FnMut(&str)) -> Result<Fin
                 executable.display(),
                 output.text().trim()
             );
-            return Err(StartError { message });
+            return Err(StartError { message }.into());
         }
     };
     // After a time-out everything was killed, and nothing of it was left behind.
@@ -138,7 +180,7 @@ struct Follow {
 
 impl Follow {
     /// Reads until the supervisor says how it ended, or says nothing more.
-    async fn to_the_end(
+    async fn until_end(
         &mut self,
         job: &mut Job,
         output: &pipe::Receiver,
@@ -148,8 +190,8 @@ impl Follow {
     ) -> Result<Option<Message>, StartError> {
         let failed = |error: io::Error| StartError { message: format!("cannot speak to the supervisor: {error}") };
         let bytes = frame(request).map_err(failed)?;
-        let now = TokioInstant::now();
-        let mut deadline = now.checked_add(spec.time_limit).unwrap_or(now + Duration::from_secs(365 * 24 * 3600));
+        // The time for setting a sandbox up is the machine's and not the command's.
+        let mut deadline = TokioInstant::now() + START;
         let Some(control) = &mut job.control else { return Ok(None) };
         // One that cannot act as a supervisor closes the socket: its end is noticed below.
         let _ = timeout(ANSWER, control.write_all(&bytes)).await;
@@ -160,9 +202,12 @@ impl Follow {
             tokio::select! {
                 biased;
                 () = sleep_until(deadline) => {
-                    if self.timed_out || !self.started {
-                        let message = "the command neither started nor ended within its time limit".to_owned();
-                        return if self.timed_out { Ok(None) } else { Err(StartError { message }) };
+                    if self.timed_out {
+                        return Ok(None);
+                    }
+                    if !self.started {
+                        let message = format!("the command was not started within {} seconds", START.as_secs());
+                        return Err(StartError { message });
                     }
                     self.timed_out = true;
                     deadline = TokioInstant::now() + KILL;
@@ -174,7 +219,13 @@ impl Follow {
                     }
                     while let Some(message) = take_message(&mut received, &request.word).map_err(failed)? {
                         match message {
-                            Message::Started => self.started = true,
+                            Message::Started if self.started => {}
+                            Message::Started => {
+                                self.started = true;
+                                let now = TokioInstant::now();
+                                let ages = now + Duration::from_hours(24 * 365);
+                                deadline = now.checked_add(spec.time_limit).unwrap_or(ages);
+                            }
                             Message::Restored(paths) => self.restored = paths,
                             last => return Ok(Some(last)),
                         }
@@ -238,7 +289,8 @@ impl Job {
         let output = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
         let errors = writer.try_clone().map_err(failed)?;
         let child = Command::new(executable)
-            .arg0("iudex")
+            // Not found by those who kill iudex by its name: it has work to do then.
+            .arg0("supervisor")
             .arg(ARGUMENT)
             .env_clear()
             .current_dir("/")

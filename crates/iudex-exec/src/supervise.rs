@@ -82,12 +82,11 @@ fn own(control: UnixStream, request: &Request, inner: Option<&Request>) -> io::R
     descendants::adopt()?;
     // No terminal: Ctrl-C is iudex's to handle, and nothing can ask for a password there.
     let _ = rustix::process::setsid();
-    let (mut inner_stream, standard_input) = match inner {
-        None => (None, Stdio::null()),
-        Some(_) => {
-            let (ours, theirs) = UnixStream::pair()?;
-            (Some(ours), Stdio::from(OwnedFd::from(theirs)))
-        }
+    let (mut inner_stream, standard_input) = if inner.is_some() {
+        let (ours, theirs) = UnixStream::pair()?;
+        (Some(ours), Stdio::from(OwnedFd::from(theirs)))
+    } else {
+        (None, Stdio::null())
     };
     // Kept here and not in iudex: this process outlives it long enough to put things back.
     let guard = Guard::over(guarded);

@@ -1,5 +1,7 @@
 //! How a command ends, and that nothing of it stays.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot prepare itself fails")]
+
 mod common;
 
 use std::path::PathBuf;

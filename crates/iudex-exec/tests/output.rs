@@ -1,5 +1,7 @@
 //! Output in any amount.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot prepare itself fails")]
+
 mod common;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -85,4 +87,23 @@ fn lines_are_shown_while_it_runs() {
         common::block_on(iudex_exec::run(spec, shown)).unwrap();
         assert_eq!(lines, ["one", "two", "three"], "{backend:?}");
     }
+}
+
+#[test]
+fn the_memory_does_not_grow_with_the_output() {
+    let place = Place::new();
+    let own = std::env::current_exe().unwrap();
+    let helper = own.parent().unwrap().parent().unwrap().join("examples/supervisor");
+    let peak = |bytes: usize| -> u64 {
+        let [work, state] = [&place.work, &place.state].map(|path| path.to_str().unwrap());
+        let script = format!("head -c {bytes} /dev/zero | tr '\\0' x");
+        let output =
+            std::process::Command::new(&helper).args(["none", work, state, "60", &script]).output().unwrap().stdout;
+        let text = String::from_utf8_lossy(&output).into_owned();
+        assert!(text.contains(&format!("bytes: {bytes}\n")), "{}", &text[text.len().saturating_sub(500)..]);
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let (little, much) = (peak(1 << 10), peak(128 << 20));
+    assert!(much < little + 4_096, "{little} KiB for 1 KiB of output, {much} KiB for 128 MiB");
 }

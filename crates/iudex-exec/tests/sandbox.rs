@@ -1,5 +1,7 @@
 //! What a command in a sandbox can reach, as root and as an ordinary user.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot prepare itself fails")]
+
 mod common;
 
 use std::io::Write as _;

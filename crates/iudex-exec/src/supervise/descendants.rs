@@ -98,7 +98,7 @@ fn descendants() -> Vec<Process> {
 /// In place of a start time: a zombie, whose children count all the same.
 const DEAD: u64 = u64::MAX;
 
-/// Reads `/proc/PID/stat` (proc_pid_stat(5)): state, parent and start time stand behind the name in brackets.
+/// Reads `/proc/PID/stat` (`proc_pid_stat(5)`): state, parent and start time stand behind the name in brackets.
 fn read(pid: Pid) -> Option<Process> {
     let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;

@@ -16,6 +16,8 @@ pub fn set_supervisor(program: PathBuf) {
 pub(crate) enum ExecutableError {
     #[error("the path of the running iudex cannot be found: {0}")]
     Unknown(std::io::Error),
+    #[error("this test has no supervisor beside it. hint: cargo build -p iudex-exec --example supervisor")]
+    NotBuilt,
     #[error("the running iudex is no longer at {0}. hint: it was replaced; start iudex again")]
     Gone(PathBuf),
 }
@@ -26,17 +28,14 @@ pub(crate) fn supervisor() -> Result<PathBuf, ExecutableError> {
         return Ok(chosen.clone());
     }
     let own = std::env::current_exe().map_err(ExecutableError::Unknown)?;
-    if let Some(beside) = beside_a_test(&own) {
-        return Ok(beside);
+    if let Some(directory) = directory_of_a_test(&own) {
+        let mut programs = ["examples/supervisor", "iudex"].iter().map(|name| directory.join(name));
+        return programs.find(|program| program.is_file()).ok_or(ExecutableError::NotBuilt);
     }
     if own.is_file() { Ok(own) } else { Err(ExecutableError::Gone(own)) }
 }
 
 /// A test program has no way to call `supervise_main`; cargo builds one that has beside it. Not in a release build.
-fn beside_a_test(own: &Path) -> Option<PathBuf> {
-    if !cfg!(debug_assertions) {
-        return None;
-    }
-    let directory = own.parent().filter(|directory| directory.ends_with("deps"))?.parent()?;
-    ["examples/supervisor", "iudex"].iter().map(|name| directory.join(name)).find(|program| program.is_file())
+fn directory_of_a_test(own: &Path) -> Option<&Path> {
+    own.parent().filter(|directory| cfg!(debug_assertions) && directory.ends_with("deps"))?.parent()
 }

@@ -52,7 +52,7 @@ impl Place {
             script: script.to_owned(),
             cwd: self.work.clone(),
             env: iudex_exec::child_environment(&caches),
-            time_limit: Duration::from_secs(60),
+            time_limit: Duration::from_mins(1),
             output: OutputSpec { head: 32_768, tail: 32_768, file: None },
             confinement: Confinement {
                 backend: backend.clone(),

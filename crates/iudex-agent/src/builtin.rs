@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use async_trait::async_trait;
 use iudex_core::{Agent, PassContext, PassOrder, PassReport};
-use iudex_model::{ActionFormat, ChatModel, ChatRequest, ModelFacts, estimate_tokens, response_schema};
+use iudex_model::{ActionFormat, ChatModel, ChatRequest, ModelFacts, ToolSpec, estimate_tokens, response_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::tools::ToolBox;
@@ -150,6 +150,12 @@ impl BuiltinAgent {
         }
     }
 
+    /// The schema of the json format without one tool.
+    fn schema_without(&self, tool: &str) -> serde_json::Value {
+        let others: Vec<ToolSpec> = self.tools.specs().iter().filter(|spec| spec.name != tool).cloned().collect();
+        response_schema(&others)
+    }
+
     /// The prompt tokens of a conversation, as the server is expected to count them.
     fn estimate(&self, talk: &Conversation) -> u64 {
         self.scaled(self.request(talk).estimate_prompt())
@@ -162,7 +168,7 @@ impl BuiltinAgent {
     /// The most tokens of an answer.
     fn answer_limit(&self) -> u64 {
         const DEFAULT: u64 = 4096;
-        self.settings.answer_tokens.unwrap_or(DEFAULT.min(self.window / 4)).max(1)
+        self.settings.answer_tokens.unwrap_or(DEFAULT.min(self.window / 4)).clamp(1, (self.window / 2).max(1))
     }
 
     /// Chooses another format, when one is left that has not failed. Remembered for the rest of the run.
@@ -184,9 +190,11 @@ impl BuiltinAgent {
 fn estimate_item(item: &Item) -> u64 {
     match item {
         Item::Task(opening) => estimate_tokens(&opening.text()),
-        Item::Directive { text } | Item::Note { text } | Item::Answer { text, .. } | Item::Result { text, .. } => {
-            estimate_tokens(text)
+        Item::Answer { text, calls } => {
+            let calls = calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
+            estimate_tokens(text) + calls.sum::<u64>()
         }
+        Item::Directive { text } | Item::Note { text } | Item::Result { text, .. } => estimate_tokens(text),
     }
 }
 

@@ -154,17 +154,17 @@ impl Conversation {
         self.items[from..].iter().rposition(|item| matches!(item, Item::Directive { .. })).map(|index| from + index)
     }
 
-    /// Removes the item at `index` and what belongs to it (the results of an answer), and marks the gap once.
-    pub(super) fn leave_out(&mut self, index: usize) {
+    /// Removes and returns the item at `index` and what belongs to it (the results of an answer), and marks the gap once.
+    pub(super) fn leave_out(&mut self, index: usize) -> Vec<Item> {
         let mut end = index + 1;
         if matches!(self.items[index], Item::Answer { .. }) {
             end += self.items[end..].iter().take_while(|item| matches!(item, Item::Result { .. })).count();
         }
-        self.items.drain(index..end);
-        let marked = |item: &Item| matches!(item, Item::Note { text } if text == EARLIER_LEFT_OUT);
-        if !self.items.iter().any(marked) {
+        let removed = self.items.drain(index..end).collect();
+        if !self.items.iter().any(Self::is_gap) {
             self.items.insert(index, Item::Note { text: EARLIER_LEFT_OUT.to_owned() });
         }
+        removed
     }
 
     /// True for the mark that [`Self::leave_out`] sets.

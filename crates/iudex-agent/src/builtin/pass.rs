@@ -37,6 +37,9 @@ pub(super) struct Pass<'a> {
     steps: u32,
     usage: Usage,
     summary: String,
+    /// A tool that the json format does not offer at the moment, and for how many answers after the next one: what a
+    /// small model repeats it goes on repeating as long as it can.
+    barred: Option<(String, u32)>,
     /// What repeats, to be told when every call of the turn has its result.
     reminders: Vec<String>,
 }
@@ -56,6 +59,7 @@ impl<'a> Pass<'a> {
             steps: 0,
             usage: Usage::default(),
             summary: String::new(),
+            barred: None,
             reminders: Vec::new(),
         }
     }
@@ -254,7 +258,7 @@ impl<'a> Pass<'a> {
         match progress {
             stuck::Progress::Moving | stuck::Progress::SeenBefore => None,
             stuck::Progress::Intervene { times } => {
-                let told = prompt::repeats(what, times, self.agent.format, !self.order.gates.is_empty());
+                let told = prompt::repeats(what, times, self.agent.format, !self.order.gates.is_empty(), self.changed);
                 self.intervened("repeats", &told);
                 self.reminders.push(told);
                 None

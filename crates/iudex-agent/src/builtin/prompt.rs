@@ -106,17 +106,28 @@ pub(super) fn after_change(format: ActionFormat) -> String {
     format!("If that completes the task, {}; the check then runs.", how_to_finish(format))
 }
 
-/// After a call whose result was seen before.
-pub(super) const SEEN_BEFORE: &str =
-    "You have this result already, and nothing has changed since. Take the next step instead.";
+/// After a write that left everything as the gates have refused it.
+pub(super) const REFUSED_STATE: &str =
+    "The files are still as they were when the work was not accepted. Change something else.";
 
-/// When calls repeat.
-pub(super) fn repeats(what: &str, times: u32, format: ActionFormat, has_gate: bool) -> String {
-    let goal = if has_gate { "the check cannot pass before a file changes" } else { "repeating it changes nothing" };
+/// After a call whose result was seen before.
+pub(super) fn seen_before(format: ActionFormat) -> String {
     format!(
-        "This came {times} times with the same result, and no file has changed in between: {what}\nStop repeating it; \
-         {goal}. Write or edit the file that solves the task now, or {} if nothing is left to do.",
+        "You have this result already, and nothing has changed since. Take the next step, or {} if the task is complete.",
         how_to_finish(format)
+    )
+}
+
+/// When calls repeat: what repeats, and what to do instead.
+pub(super) fn repeats(what: &str, times: u32, format: ActionFormat, has_gate: bool, changed: bool) -> String {
+    let finish = how_to_finish(format);
+    let instead = match (has_gate, changed) {
+        (true, true) => format!("If the task may be complete, {finish}: the check then runs. Otherwise change a file."),
+        (true, false) => "No file has changed yet. Write or edit the file that solves the task now.".to_owned(),
+        (false, _) => format!("Do something else, or {finish} if the task is complete."),
+    };
+    format!(
+        "This came {times} times with the same result, and no file changed in between: {what}\nStop repeating it. {instead}"
     )
 }
 

@@ -115,14 +115,24 @@ pub(super) struct Run<'a> {
 
 /// Reads JSON values one after the other, as far as they go. An error only when the first one is none.
 pub(super) fn read_run(text: &str) -> Result<Run<'_>, Fault> {
-    let (first, end) = repair::parse_prefix(text)?;
     let mut values = Vec::new();
-    unfold(first, &mut values);
-    let mut rest = after_value(&text[end..]);
-    while rest.starts_with('{') {
-        let Ok((value, end)) = repair::parse_prefix(rest) else { break };
-        unfold(value, &mut values);
-        rest = after_value(&rest[end..]);
+    let mut rest = text;
+    let mut unclosed = false;
+    loop {
+        let read = match repair::parse_prefix(rest) {
+            Ok(read) => read,
+            Err(fault) if values.is_empty() => return Err(fault),
+            Err(_) => break,
+        };
+        unclosed |= read.unclosed;
+        unfold(read.value, &mut values);
+        rest = after_value(&rest[read.end..]);
+        if !rest.starts_with('{') {
+            break;
+        }
+    }
+    if unclosed && !tags::after_closing(rest.strip_prefix("```").unwrap_or(rest)).is_empty() {
+        return Err(Fault(format!("a bracket is missing before {:?}", repair::excerpt(rest))));
     }
     Ok(Run { values, rest })
 }
@@ -208,7 +218,7 @@ fn has_sample(text: &str, tools: &[ToolSpec]) -> bool {
     for _ in 0..MOST_SAMPLES {
         let Some(at) = text[from..].find('{').map(|at| from + at) else { return false };
         match repair::parse_prefix(&text[at..]) {
-            Ok((value, end)) => {
+            Ok(repair::Prefix { value, end, .. }) => {
                 let is_call = |trouble: &Trouble| !matches!(trouble, Trouble::UnknownTool { .. });
                 match meaning::of_value(&value, false, tools) {
                     Meaning::Call(_) => return true,

@@ -14,19 +14,31 @@ const MOST_DEPTH: u32 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault(pub String);
 
+/// A value at the start of a text.
+#[derive(Debug)]
+pub(super) struct Prefix {
+    /// The value.
+    pub value: Value,
+    /// Where it ends, in bytes.
+    pub end: usize,
+    /// A closing bracket was missing. Such a value counts only when nothing but closing tags follows: otherwise what
+    /// looks like its end may be the middle of a string whose quotes are not escaped.
+    pub unclosed: bool,
+}
+
 /// Reads one value at the start of `text` (after white space) and tells where it ends.
 ///
 /// Where a bracket may close, the end of the text, a code fence (```` ``` ````) and a tag (`</`) count as the end.
-pub(super) fn parse_prefix(text: &str) -> Result<(Value, usize), Fault> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
-    reader.skip_blank();
+pub(super) fn parse_prefix(text: &str) -> Result<Prefix, Fault> {
+    let mut reader = Reader { text, at: 0, depth: 0, unclosed: false };
+    reader.skip_space();
     let value = reader.value()?;
-    Ok((value, reader.at))
+    Ok(Prefix { value, end: reader.at, unclosed: reader.unclosed })
 }
 
 /// Reads a text that is one value and nothing else but surplus closing brackets.
 pub(super) fn parse_whole(text: &str) -> Result<Value, Fault> {
-    let (value, end) = parse_prefix(text)?;
+    let Prefix { value, end, .. } = parse_prefix(text)?;
     let rest = text[end..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '}' | ']' | ';'));
     if rest.is_empty() { Ok(value) } else { Err(Fault(format!("unexpected {:?} after its end", excerpt(rest)))) }
 }
@@ -35,6 +47,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: u32,
+    unclosed: bool,
 }
 
 impl Reader<'_> {
@@ -54,21 +67,25 @@ impl Reader<'_> {
         found
     }
 
-    /// White space and comments.
+    fn skip_space(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    /// White space and comments. Only before a key or an item: after a string whose quotes are not escaped a comment
+    /// would swallow the rest of it.
     fn skip_blank(&mut self) {
         loop {
+            self.skip_space();
             let rest = self.rest();
-            let trimmed = rest.trim_start();
-            let mut skipped = rest.len() - trimmed.len();
-            if trimmed.starts_with("//") || trimmed.starts_with('#') {
-                skipped += trimmed.find('\n').unwrap_or(trimmed.len());
-            } else if trimmed.starts_with("/*") {
-                skipped += trimmed.find("*/").map_or(trimmed.len(), |end| end + 2);
+            let length = if rest.starts_with("//") || rest.starts_with('#') {
+                rest.find('\n').map(|end| end + 1)
+            } else if rest.starts_with("/*") {
+                rest.find("*/").map(|end| end + 2)
             } else {
-                self.at += skipped;
-                return;
-            }
-            self.at += skipped;
+                None
+            };
+            let Some(length) = length else { return };
+            self.at += length;
         }
     }
 
@@ -117,11 +134,11 @@ impl Reader<'_> {
                 break;
             }
             let key = self.key()?;
-            self.skip_blank();
+            self.skip_space();
             if !self.take(':') {
                 return self.fault("a colon is missing");
             }
-            self.skip_blank();
+            self.skip_space();
             let value = self.value()?;
             match map.get(&key) {
                 Some(earlier) if *earlier != value => return Err(Fault(format!("the key {key:?} is there twice"))),
@@ -130,7 +147,7 @@ impl Reader<'_> {
                     map.insert(key, value);
                 }
             }
-            self.skip_blank();
+            self.skip_space();
             if self.take(',') {
                 self.skip_blank();
                 continue;
@@ -152,7 +169,7 @@ impl Reader<'_> {
                 break;
             }
             items.push(self.value()?);
-            self.skip_blank();
+            self.skip_space();
             if self.take(',') {
                 self.skip_blank();
                 continue;
@@ -167,8 +184,10 @@ impl Reader<'_> {
 
     /// True where the missing bracket of this value can only have stood: at the end, or before the `outer` bracket
     /// that closes an enclosing value.
-    fn closes_here(&self, outer: char) -> bool {
-        self.at_end() || (self.depth > 1 && self.peek() == Some(outer))
+    fn closes_here(&mut self, outer: char) -> bool {
+        let closes = self.at_end() || (self.depth > 1 && self.peek() == Some(outer));
+        self.unclosed |= closes;
+        closes
     }
 
     fn key(&mut self) -> Result<String, Fault> {
@@ -193,12 +212,12 @@ impl Reader<'_> {
         let mut whole = self.string()?;
         loop {
             let before = self.at;
-            self.skip_blank();
+            self.skip_space();
             if !self.take('+') {
                 self.at = before;
                 return Ok(whole);
             }
-            self.skip_blank();
+            self.skip_space();
             whole.push_str(&self.string()?);
         }
     }
@@ -275,13 +294,11 @@ impl Reader<'_> {
     }
 
     fn must_end_string(&mut self) -> Result<(), Fault> {
-        // Not even a comment may follow at once: `"x = "" # y"` would lose the half of it.
-        let mut after = Reader { text: self.text, at: self.text.len() - self.rest().trim_start().len(), depth: 0 };
-        if after.at_end() || matches!(after.peek(), Some(',' | '}' | ']' | ':' | '+')) {
-            return Ok(());
-        }
-        after.at = self.at;
-        after.fault("a quote inside a string is not escaped; write \\\" there,")
+        let before = self.at;
+        self.skip_space();
+        let fits = self.at_end() || matches!(self.peek(), Some(',' | '}' | ']' | ':' | '+'));
+        self.at = before;
+        if fits { Ok(()) } else { self.fault("a quote inside a string is not escaped; write \\\" there,") }
     }
 
     /// A number or a literal.

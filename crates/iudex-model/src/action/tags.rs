@@ -101,6 +101,10 @@ pub(super) fn read(body: &str, start: usize, tools: &[ToolSpec]) -> Found {
         meanings.extend(found);
         rest = match next_tag(after) {
             Next::Here(rest) => rest,
+            // A closing tag that closes nothing: the first one stood in a string whose quotes are not escaped.
+            Next::End if closes_nothing(after_closing(after)) => {
+                return Found::Trouble(Trouble::Ambiguous);
+            }
             Next::End => break,
             Next::SameLine => {
                 meanings.retain(|meaning| !matches!(meaning, Meaning::Data));
@@ -117,6 +121,12 @@ fn quoted(body: &str, tools: &[ToolSpec], start: usize) -> Found {
         Found::Calls { .. } => Found::Trouble(Trouble::Ambiguous),
         other => other,
     }
+}
+
+/// True when a closing tag follows that no opening one belongs to, before what the model imagines.
+fn closes_nothing(rest: &str) -> bool {
+    let imagined = IMAGINED.iter().filter_map(|token| rest.find(token)).min().unwrap_or(rest.len());
+    PAIRS.iter().any(|(_, close)| rest[..imagined].contains(close))
 }
 
 enum Next<'a> {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod offers;
+mod properties;
 
 use serde_json::{Value, json};
 

@@ -9,7 +9,6 @@ use iudex_core::{Event, Limit, PassEnd, Progress, Usage};
 use iudex_model::{Completion, Delta, Finish, ModelError};
 
 use super::super::compaction::compact;
-use super::super::conversation::Conversation;
 use super::Pass;
 
 /// An answer below so many tokens is not worth a call.
@@ -32,6 +31,11 @@ impl Pass<'_> {
             let prompt_tokens = self.fit()?;
             let max_tokens = self.answer_room(prompt_tokens)?;
             let mut request = self.agent.request(&self.agent.talk);
+            if let Some((tool, _)) = &self.barred
+                && request.schema.is_some()
+            {
+                request.schema = Some(self.agent.schema_without(tool));
+            }
             request.max_tokens = max_tokens;
             // A new conversation with the same seed would only bring the same answers.
             let pass = u64::from(self.order.number.0.saturating_sub(1));
@@ -115,10 +119,8 @@ impl Pass<'_> {
 
     /// Leaves out and shortens until the prompt is at or below `target`, as far as possible; returns its size then.
     fn compact_to(&mut self, target: u64, before: u64) -> u64 {
-        let mut talk = std::mem::take(&mut self.agent.talk);
-        let agent = &*self.agent;
-        let done = compact(&mut talk, &|talk: &Conversation| agent.estimate(talk) <= target);
-        self.agent.talk = talk;
+        let over = (before.saturating_sub(target) as f64 / self.agent.scale).ceil() as u64;
+        let done = compact(&mut self.agent.talk, over);
         let after = self.agent.estimate(&self.agent.talk);
         if after < before {
             self.intervened("compacted", &format!("about {before} tokens became {after}: {done}"));
@@ -168,6 +170,7 @@ impl Pass<'_> {
     fn charge(&mut self, completion: &Completion, estimate: u64) {
         let usage = completion.usage;
         self.steps += 1;
+        self.barred = self.barred.take().and_then(|(tool, answers)| Some((tool, answers.checked_sub(1)?)));
         self.usage = self.usage.plus(usage);
         self.context.meter.charge(usage, self.agent.model.facts().cost(&usage));
         if usage.estimated_calls == 0 && usage.prompt.0 > 0 && estimate > 0 {

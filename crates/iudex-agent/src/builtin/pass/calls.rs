@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use iudex_core::{Event, PassEnd, Progress};
+use iudex_core::{Event, PassEnd, PassStart, Progress};
 use iudex_model::{AssistantCall, Completion, DONE, ToolCall};
 use serde_json::Value;
 
@@ -15,6 +15,9 @@ use crate::tools::ToolResult;
 
 /// Larger files are compared by size and time only.
 const MOST_COMPARED: u64 = 4 * 1024 * 1024;
+
+/// A tool whose call repeats is left out of the schema for so many answers after the next one.
+const BARRED_ANSWERS: u32 = 1;
 
 impl Pass<'_> {
     /// Runs the calls of an answer, one after the other.
@@ -71,7 +74,10 @@ impl Pass<'_> {
         let progress = self.stuck.step(&what, &result.text, changed);
         let mut text = result.text.clone();
         let hint = match progress {
-            stuck::Progress::SeenBefore => Some(prompt::SEEN_BEFORE.to_owned()),
+            stuck::Progress::SeenBefore => Some(prompt::seen_before(self.agent.format)),
+            stuck::Progress::Moving if result.ok && self.is_refused_state(call) => {
+                Some(prompt::REFUSED_STATE.to_owned())
+            }
             stuck::Progress::Moving if changed && result.ok && self.wants_hint(call) => {
                 Some(prompt::after_change(self.agent.format))
             }
@@ -92,8 +98,19 @@ impl Pass<'_> {
         self.agent.talk.result(text);
         match result.blocked {
             Some(why) => Some(PassEnd::Blocked { why }),
-            None => self.act_on(progress, title),
+            None => {
+                if matches!(progress, stuck::Progress::Intervene { .. }) {
+                    self.barred = Some((call.name.clone(), BARRED_ANSWERS));
+                }
+                self.act_on(progress, title)
+            }
         }
+    }
+
+    /// A write that changed nothing, in a pass that began with a refusal and has changed nothing yet.
+    fn is_refused_state(&self, call: &ToolCall) -> bool {
+        let was_refused = matches!(self.order.start, PassStart::Continue { .. } | PassStart::Fresh { .. });
+        was_refused && !self.changed && call.name == "write"
     }
 
     /// A small model does not know when it may stop: after a change of a file it is told how.

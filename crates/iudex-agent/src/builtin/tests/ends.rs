@@ -230,3 +230,33 @@ async fn a_pass_that_is_dropped_during_a_model_call_can_be_continued() {
     assert_eq!(report.end, PassEnd::Finished);
     assert_eq!(bench.file("b").as_deref(), Some("c"));
 }
+
+#[tokio::test]
+async fn a_tool_whose_call_repeats_is_not_offered_for_two_answers() {
+    let mut bench =
+        Bench::new(vec![read("a.py"), read("a.py"), read("a.py"), write("b.py", "1"), read("b.py"), done()]);
+    bench.put("a.py", "1\n");
+    assert_eq!(bench.first().await.end, PassEnd::Finished);
+    let offers = |request: &ChatRequest| request.schema.as_ref().unwrap().to_string().contains(r#""const":"read""#);
+    let offered: Vec<bool> = bench.requests().iter().map(offers).collect();
+    assert_eq!(offered, [true, true, true, false, false, true]);
+}
+
+#[tokio::test]
+async fn writing_what_was_refused_already_is_told_so() {
+    let mut bench = Bench::new(vec![write("a.py", "1\n"), done(), write("a.py", "1\n"), done()]);
+    bench.first().await;
+    assert!(!bench.last_prompt().contains("not accepted"));
+    bench.pass(2, PassStart::Continue { directive: "Red." }).await;
+    assert!(bench.last_prompt().contains("as they were when the work was not accepted"));
+}
+
+#[tokio::test]
+async fn what_repeats_after_a_change_is_asked_to_finish_and_before_one_to_change() {
+    let mut bench = Bench::new(vec![write("a", "1"), read("a"), read("a"), read("a"), done()]);
+    bench.first().await;
+    assert!(bench.last_prompt().contains("call done: the check then runs"));
+    let mut bench = Bench::new(vec![read("a"), read("a"), read("a"), done()]);
+    bench.first().await;
+    assert!(bench.last_prompt().contains("No file has changed yet"));
+}

@@ -34,16 +34,17 @@ async fn time_that_ends_in_the_middle_of_a_pass_lets_the_check_speak_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_that_is_dropped_by_time_is_reported_with_what_it_used() {
-    let scene = Scene::new([Step::hangs(1).tokens(700)]).check([Answer::Rework("red")]);
+    let scene = Scene::new([Step::done(1).tokens(100), Step::hangs(2).tokens(700)]);
+    let scene = scene.check(["a", "b"].map(Answer::Rework));
     let played = scene.limits(|limits| limits.time = Some(seconds(60))).play().await;
-    let ended = played.events.iter().find_map(|event| match event {
+    let ended = played.events.iter().rev().find_map(|event| match event {
         iudex_core::Event::PassEnded { report, .. } => Some(report.clone()),
         _ => None,
     });
     let ended = ended.unwrap();
     assert_eq!(ended.end, PassEnd::HitLimit { limit: Limit::Time });
     assert_eq!((ended.usage.prompt, ended.steps), (Tokens(700), 1));
-    assert_eq!(played.report().spent.usage.prompt, Tokens(700));
+    assert_eq!(played.report().spent.usage.prompt, Tokens(800));
     assert_eq!(*played.outcome(), hit(Limit::Time));
 }
 

@@ -45,6 +45,8 @@ impl Wire {
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
             return Err(wrong("has no http or https host"));
         }
+        // A key that was read from a file often brings its line end along.
+        let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         Ok(Self { base, key, ca_file, connect, client: OnceCell::new() })
     }
 

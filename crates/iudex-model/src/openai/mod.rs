@@ -343,8 +343,13 @@ fn not_sent(error: reqwest::Error) -> Failure {
             chain(&error.without_url())
         )));
     }
+    let cause = innermost(&error);
+    if cause.contains("certificate") {
+        let hint = "name the authority with ca_file, SSL_CERT_FILE or SSL_CERT_DIR";
+        return Failure::Final(ModelError::Refused(format!("the server is not trusted: {cause}; {hint}")));
+    }
     let what = if error.is_connect() { CANNOT_CONNECT } else { "the connection broke" };
-    Failure::Again(Again::new(format!("{what}: {}", innermost(&error))))
+    Failure::Again(Again::new(format!("{what}: {cause}")))
 }
 
 #[async_trait(?Send)]

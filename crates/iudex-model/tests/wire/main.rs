@@ -10,6 +10,7 @@ mod quirks;
 mod retries;
 mod runaway;
 mod splits;
+mod tls;
 
 use std::time::Duration;
 

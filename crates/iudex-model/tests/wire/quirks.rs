@@ -245,7 +245,7 @@ fn refusals_carry_the_servers_words_and_never_the_key() {
     {
         let server = ModelServer::start([Reply::status(status, words)]);
         let mut settings = settings(&server);
-        settings.api_key = Some("sk-secret-123".into());
+        settings.api_key = Some("sk-secret-123\n".into());
         let (result, shown) = run(ask_with(settings, &request()));
         let ModelError::Refused(text) = result.unwrap_err() else { panic!("{status} is a refusal") };
         assert!(text.contains(&status.to_string()) && text.contains(&words.replace("sk-secret-123", "***")), "{text}");

@@ -238,7 +238,8 @@ fn listeners(own: &[&PathBuf]) -> Vec<PathBuf> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let mut found: Vec<PathBuf> = table
         .lines()
-        .filter_map(|line| line.split_ascii_whitespace().nth(7))
+        // The last column; sockets without a file have none, or one that starts with `@`.
+        .filter_map(|line| line.find(" /").map(|before| &line[before + 1..]))
         .filter_map(|path| Path::new(path).canonicalize().ok())
         .filter(|path| !REPLACED.iter().any(|replaced| path.starts_with(replaced)))
         .filter(|path| !own.iter().any(|own| path.starts_with(own)))

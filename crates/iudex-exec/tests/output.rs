@@ -19,7 +19,7 @@ fn a_flood_passes_with_head_tail_digest_and_file() {
     const TOTAL: usize = 80 << 20;
     let place = Place::new();
     let file = place.root().join("output");
-    // `head` ends the pipe early: without `|| true` that is a failure, by design.
+    // `head` breaks the pipe, which alone would be a failure.
     let mut spec = place.spec(&Backend::None, &format!("yes 0123456789abcde | head -c {TOTAL}; exit 0"));
     spec.output = OutputSpec { head: 1_000, tail: 2_000, file: Some(file.clone()) };
     let finished = run(spec).unwrap();

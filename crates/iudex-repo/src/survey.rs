@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 /// Names that are ignored in a plain directory (one without a repository) whatever stands in it, and not walked into.
-pub(crate) const BUILT_IN_IGNORES: [&str; 16] = [
+pub const BUILT_IN_IGNORES: [&str; 16] = [
     "node_modules",
     "target",
     ".venv",

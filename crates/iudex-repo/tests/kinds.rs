@@ -288,3 +288,28 @@ fn an_old_look_at_the_directory_does_not_hide_a_new_nested_repository() {
     assert_eq!(snapshots.changed(&base, &pass).unwrap()[0].path, Path::new("made/x.txt"));
     assert_eq!(pass.not_covered, Vec::<String>::new());
 }
+
+#[test]
+fn a_repository_that_belongs_to_somebody_else() {
+    let place = Place::repository();
+    let head = place.git(&["rev-parse", "HEAD^{tree}"]);
+    if rustix::process::geteuid().is_root() {
+        // git refuses such a repository when it finds it by itself.
+        for (path, _) in picture(&place.root) {
+            std::os::unix::fs::lchown(place.root.join(path), Some(65534), Some(65534)).unwrap();
+        }
+        std::os::unix::fs::lchown(&place.root, Some(65534), Some(65534)).unwrap();
+    }
+    let snapshots = place.open();
+    let base = snapshots.take_base("run-1").unwrap();
+    assert_eq!(base.git.as_ref().unwrap().as_str(), head);
+    let owner = std::os::unix::fs::MetadataExt::uid(&place.root.metadata().unwrap());
+    place.remove("a.txt");
+    place.write("src/b.txt", "agent\n");
+    let pass = snapshots.take("run-1", "pass-1").unwrap();
+    snapshots.restore("run-1", &base, &pass, false).unwrap();
+    for path in ["a.txt", "src/b.txt"] {
+        let metadata = place.root.join(path).metadata().unwrap();
+        assert_eq!(std::os::unix::fs::MetadataExt::uid(&metadata), owner, "{path} has another owner now");
+    }
+}

@@ -264,6 +264,33 @@ fn a_directory_its_parents_and_its_children_are_locked_at_once() {
 }
 
 #[test]
+fn of_runs_that_start_together_one_gets_the_lock() {
+    let place = Place::plain();
+    std::fs::create_dir(place.root.join("child")).unwrap();
+    let directories = [place.root.clone(), place.root.join("child")];
+    for _ in 0..10 {
+        let barrier = std::sync::Barrier::new(4);
+        let locks: Vec<_> = std::thread::scope(|scope| {
+            let start = |number: usize| {
+                let (barrier, directory, state) = (&barrier, &directories[number % 2], &place.state);
+                scope.spawn(move || {
+                    barrier.wait();
+                    RunLock::acquire(state, directory, &format!("run-{number}"))
+                })
+            };
+            let started: Vec<_> = (0..4).map(start).collect();
+            started.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let held = locks.iter().filter(|lock| lock.is_ok()).count();
+        let refused = locks.iter().filter(|lock| matches!(lock, Err(Busy::Held { .. }))).count();
+        assert!(held >= 1 && held + refused == 4, "{locks:?}");
+        let by_child = locks.iter().skip(1).step_by(2).any(Result::is_ok);
+        let by_root = locks.iter().step_by(2).any(Result::is_ok);
+        assert!(held == 1 && by_child != by_root, "{locks:?}");
+    }
+}
+
+#[test]
 fn the_lock_of_a_killed_process_is_free() {
     let place = Place::plain();
     let mut child = helper("helper_holds_a_lock")

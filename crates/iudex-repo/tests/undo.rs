@@ -178,6 +178,26 @@ fn a_deleted_gitignore_neither_brings_dependencies_in_nor_undo_deletes_them() {
 }
 
 #[test]
+fn a_new_file_beside_nothing_but_ignored_files_is_seen() {
+    let place = Place::repository();
+    place.write(".gitignore", "*.o\n");
+    place.write("out/deep/main.o", "object\n");
+    std::fs::create_dir(place.root.join("empty")).unwrap();
+    let before = files(&place.root);
+    let snapshots = place.open();
+    let base = snapshots.take_base("run-1").unwrap();
+    place.write("out/deep/main.c", "source\n");
+    place.write("out/new.c", "source\n");
+    place.write("empty/new.c", "source\n");
+    place.write("out/deep/main.o", "spoiled\n");
+    let pass = snapshots.take("run-1", "pass-1").unwrap();
+    let changed: Vec<_> = snapshots.changed(&base, &pass).unwrap().into_iter().map(|change| change.path).collect();
+    assert_eq!(changed, paths(&["empty/new.c", "out/deep/main.c", "out/new.c"]));
+    snapshots.restore("run-1", &base, &pass, false).unwrap();
+    assert_eq!(files(&place.root), before);
+}
+
+#[test]
 fn files_that_the_agent_made_ignored_go_too() {
     let place = Place::repository();
     let before = files(&place.root);

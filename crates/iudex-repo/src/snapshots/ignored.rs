@@ -39,13 +39,31 @@ pub(super) struct Ignored {
 /// What git says is ignored.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// Not in the index: files, and directories of which everything is ignored.
+    /// Not in the index: files, and directories (true) that are ignored as such.
     others: Vec<(PathBuf, bool)>,
     /// In the index although ignored.
     pub(super) indexed: Vec<PathBuf>,
 }
 
 impl Listing {
+    /// git also names a directory that only happens to hold nothing but ignored files, followed by those files. A new
+    /// file in it is not ignored, so the directory itself must not count.
+    fn drop_mere_holders(&mut self) {
+        self.others.sort();
+        let mut next: Option<PathBuf> = None;
+        let mut kept = Vec::with_capacity(self.others.len());
+        // In the order of paths whatever is beneath a directory comes right after it.
+        for (path, directory) in std::mem::take(&mut self.others).into_iter().rev() {
+            let holder = directory && next.as_ref().is_some_and(|next| next.starts_with(&path));
+            next = Some(path.clone());
+            if !holder {
+                kept.push((path, directory));
+            }
+        }
+        kept.reverse();
+        self.others = kept;
+    }
+
     /// Directories that are ignored as a whole.
     pub(super) fn of_directories(directories: &[PathBuf]) -> Self {
         Self { others: directories.iter().map(|path| (path.clone(), true)).collect(), indexed: Vec::new() }
@@ -81,6 +99,7 @@ impl Snapshots {
             }
         }
         listing.others.retain(|(path, _)| !self.root.join(path).starts_with(&self.state));
+        listing.drop_mere_holders();
         Ok(listing)
     }
 
@@ -95,14 +114,9 @@ impl Snapshots {
         if listing.others.is_empty() && outdated.is_empty() {
             return Ok(Ignored::default());
         }
-        let directories: Vec<&Path> =
-            listing.others.iter().filter(|(_, directory)| *directory).map(|(path, _)| path.as_path()).collect();
-        let is_inside = |path: &Path| path.ancestors().skip(1).any(|parent| directories.contains(&parent));
-
         let mut gathering = Gathering::default();
         let others = listing.others.iter().map(|(path, directory)| (path.as_path(), *directory));
         let mut places: Vec<(&Path, bool)> = others.chain(outdated.iter().map(|path| (*path, false))).collect();
-        places.retain(|(path, _)| directories.is_empty() || !is_inside(path));
         // Single files first: they are the ones that somebody wrote.
         places.sort_by_key(|(path, directory)| (*directory, path.to_owned()));
         for (path, directory) in &places {

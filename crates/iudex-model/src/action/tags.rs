@@ -232,14 +232,13 @@ fn parameter_value(text: &str) -> Result<(&str, &str), Trouble> {
         rest.is_empty() || named_tag(rest, "parameter").is_some() || after_closing(rest).len() < rest.len()
     };
     let closed = text.match_indices(CLOSE).find(|(at, _)| fits(&text[at + CLOSE.len()..]));
-    let (value, rest) = match closed {
-        Some((at, _)) => (&text[..at], &text[at + CLOSE.len()..]),
-        None => {
-            let end = ENDS.iter().find_map(|end| text.find(end));
-            let end = end.filter(|end| !text[..*end].contains("<parameter"));
-            let end = end.ok_or_else(|| Trouble::Broken("a <parameter=…> is not closed".to_owned()))?;
-            text.split_at(end)
-        }
+    let (value, rest) = if let Some((at, _)) = closed {
+        (&text[..at], &text[at + CLOSE.len()..])
+    } else {
+        let end = ENDS.iter().find_map(|end| text.find(end));
+        let end = end.filter(|end| !text[..*end].contains("<parameter"));
+        let end = end.ok_or_else(|| Trouble::Broken("a <parameter=…> is not closed".to_owned()))?;
+        text.split_at(end)
     };
     let value = value.strip_prefix("\r\n").or_else(|| value.strip_prefix('\n')).unwrap_or(value);
     let value = value.strip_suffix('\n').map_or(value, |value| value.strip_suffix('\r').unwrap_or(value));

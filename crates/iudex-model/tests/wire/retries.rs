@@ -144,7 +144,7 @@ fn retry_after_beyond_the_time_for_retries_ends_at_once() {
 fn a_server_that_loads_its_model_is_waited_for() {
     let loading = || Reply::status(503, "Loading model");
     let server = ModelServer::start([loading(), loading(), loading(), loading(), Reply::text("good")]);
-    let timeouts = Timeouts { max_retries: 1, retry_time: Duration::from_secs(8), ..quick() };
+    let timeouts = Timeouts { max_retries: 1, retry_time: Duration::from_secs(3), ..quick() };
     let completion = run(ask_with(crate::OpenAiSettings { timeouts, ..settings(&server) }, &request())).0.unwrap();
     assert_eq!((completion.text.as_str(), completion.retries), ("good", 4));
 }

@@ -1,4 +1,5 @@
 //! `bash` with real processes.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::time::Duration;
 
@@ -56,8 +57,7 @@ async fn a_command_over_its_time_is_ended_and_its_output_kept() {
         json!({"command": "echo before; sleep 600", "timeout": 100_000}),
         json!({"command": "echo before; sleep 600", "timeout": "1"}),
     ] {
-        let result =
-            tokio::time::timeout(Duration::from_secs(60), place.call("bash", arguments.clone())).await.unwrap();
+        let result = tokio::time::timeout(Duration::from_mins(1), place.call("bash", arguments.clone())).await.unwrap();
         assert!(!result.ok && result.text.starts_with("before\nNot finished after"), "{arguments}: {}", result.text);
     }
 }
@@ -67,7 +67,7 @@ async fn background_processes_are_ended_and_that_is_said() {
     let place = place();
     let command = "sleep 600 & sleep 600 & echo started";
     let result =
-        tokio::time::timeout(Duration::from_secs(60), place.call("bash", json!({"command": command}))).await.unwrap();
+        tokio::time::timeout(Duration::from_mins(1), place.call("bash", json!({"command": command}))).await.unwrap();
     assert!(result.ok, "{}", result.text);
     assert!(result.text.starts_with("started\n"), "{}", result.text);
     assert!(

@@ -1,5 +1,6 @@
 //! Every folder below `tests/edits` is one case: a file before, the arguments of `edit`, and the file after or what the
 //! error says. A case is named for what would break.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! `read`, `write` and `edit` on real files: where they reach, what they open, what they keep.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -12,6 +13,12 @@ mod common;
 
 fn make_fifo(path: &std::path::Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// `word 1`, `word 2`, … as lines.
+fn numbered(word: &str, lines: usize) -> String {
+    let lines: Vec<String> = (1..=lines).map(|number| format!("{word} {number}\n")).collect();
+    lines.concat()
 }
 
 #[tokio::test]
@@ -210,7 +217,7 @@ async fn write_keeps_crlf_and_mark_of_the_file_that_it_replaces() {
 #[tokio::test]
 async fn read_shows_the_asked_lines_and_says_which() {
     let place = Place::new();
-    place.put("f", (1..=30).map(|n| format!("line {n}\n")).collect::<String>());
+    place.put("f", numbered("line", 30));
     place.put("open", "a\nb");
     place.put("empty", "");
     place.put("crlf", "a\r\nb\r\n");
@@ -250,7 +257,7 @@ async fn read_shows_the_asked_lines_and_says_which() {
 async fn what_was_read_can_be_read_on_without_a_gap() {
     let mut place = Place::new();
     place.settings().result_bytes = 1_000;
-    let whole: String = (1..=500).map(|n| format!("line number {n}\n")).collect();
+    let whole = numbered("line number", 500);
     place.put("f", &whole);
     let (mut offset, mut got) = (1, String::new());
     for _ in 0..100 {

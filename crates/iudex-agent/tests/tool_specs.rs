@@ -1,4 +1,5 @@
 //! What the tools cost in every request.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use common::Place;
 use serde_json::json;

@@ -1,6 +1,5 @@
 //! `search`: contents and names below the work directory. Respects .gitignore; follows no link.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +57,8 @@ struct Hits {
     lines: Vec<String>,
     bytes: usize,
     more: bool,
+    /// Files that could not be read, or not to the end.
+    unread: usize,
 }
 
 /// Stops the search when its future is dropped.
@@ -96,12 +97,7 @@ pub(super) async fn run(
 
 fn build_query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, String> {
     let build = |literal: bool| {
-        RegexMatcherBuilder::new()
-            .case_smart(true)
-            .crlf(true)
-            .line_terminator(None)
-            .fixed_strings(literal)
-            .build(pattern)
+        RegexMatcherBuilder::new().case_smart(true).multi_line(true).crlf(true).fixed_strings(literal).build(pattern)
     };
     let (matcher, literal) = match build(false) {
         Ok(matcher) => (matcher, false),
@@ -129,7 +125,8 @@ fn search(place: &Place, root: &Path, query: &Query, most_bytes: usize, stop: &A
         .heap_limit(Some(LINE_BYTES))
         .build();
     let mut hits = Hits::default();
-    for entry in walk::files(root, &place.work_dir).take(MOST_FILES) {
+    for (number, entry) in walk::files(root, &place.work_dir).enumerate() {
+        hits.more |= number >= MOST_FILES;
         if stop.load(Ordering::Relaxed) || hits.more {
             break;
         }
@@ -144,8 +141,9 @@ fn search(place: &Place, root: &Path, query: &Query, most_bytes: usize, stop: &A
         if query.matcher.is_match(shown.as_bytes()).unwrap_or(false) && hits.names.len() < MOST_NAMES {
             hits.names.push(shown.clone());
         }
-        // A file that cannot be read is passed over, as grep -s does.
-        let _ = search_file(&mut searcher, query, path, &shown, most_bytes, &mut hits);
+        if search_file(&mut searcher, query, path, &shown, most_bytes, &mut hits).is_err() {
+            hits.unread += 1;
+        }
     }
     hits
 }
@@ -183,31 +181,32 @@ fn around(line: &str, at: usize) -> String {
 }
 
 fn report(hits: &Hits, pattern: &str, shown: &str, literal: bool) -> String {
-    let mut text = String::new();
+    let mut parts = Vec::new();
     if literal {
-        text.push_str("The pattern is no valid regular expression; it was searched for as plain text.\n");
+        parts.push("The pattern is no valid regular expression; it was searched for as plain text.".to_owned());
     }
     if hits.names.is_empty() && hits.lines.is_empty() {
         let place = if shown == "." { String::new() } else { format!(" in {shown}") };
-        let _ = write!(text, "No line and no file name matches {pattern}{place}.");
-        return text;
+        parts.push(format!("No line and no file name matches {pattern}{place}."));
     }
     if !hits.names.is_empty() {
-        text.push_str("File names:\n");
-        text.push_str(&hits.names.join("\n"));
+        parts.push("File names:".to_owned());
+        parts.push(hits.names.join("\n"));
         if hits.names.len() >= MOST_NAMES {
-            text.push_str("\n[more names were left out]");
+            parts.push("[more names were left out]".to_owned());
         }
-        text.push('\n');
     }
     if !hits.lines.is_empty() {
         if !hits.names.is_empty() {
-            text.push_str("Lines:\n");
+            parts.push("Lines:".to_owned());
         }
-        text.push_str(&hits.lines.join("\n"));
-        if hits.more {
-            text.push_str("\n[there are more; narrow the pattern, path or glob]");
-        }
+        parts.push(hits.lines.join("\n"));
     }
-    text
+    if hits.more {
+        parts.push("[there are more; narrow the pattern, path or glob]".to_owned());
+    }
+    if hits.unread > 0 {
+        parts.push(format!("[{} could not be searched to the end]", super::count(hits.unread, "file")));
+    }
+    parts.join("\n")
 }

@@ -142,7 +142,7 @@ impl Judge<'_> {
             "push" if texts.iter().any(|text| matches!(*text, "--help" | "-h" | "--dry-run" | "-n")) => {}
             "push" | "send-pack" => self.push(words),
             "subtree" | "lfs" if texts.iter().skip(1).find(|text| !text.starts_with('-')) == Some(&"push") => {
-                self.push(words)
+                self.push(words);
             }
             "submodule" | "bisect" => {
                 let at = texts.iter().position(|text| matches!(*text, "foreach" | "run"));

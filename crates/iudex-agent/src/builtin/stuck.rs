@@ -13,7 +13,7 @@ const REPEATS_AFTER_INTERVENTION: u32 = 2;
 const TIMES_IN_A_ROW: u32 = 10;
 
 /// What a step means for the pass.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Something new.
     Moving,

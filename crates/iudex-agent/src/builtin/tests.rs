@@ -42,6 +42,14 @@ enum Answer {
     Never,
 }
 
+impl Told {
+    fn next(&self) -> Answer {
+        let mut answers = self.answers.borrow_mut();
+        let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+        next.expect("an answer")
+    }
+}
+
 #[async_trait(?Send)]
 impl ChatModel for Told {
     fn facts(&self) -> &ModelFacts {
@@ -54,10 +62,7 @@ impl ChatModel for Told {
         on_delta: &mut dyn for<'delta> FnMut(Delta<'delta>),
     ) -> Result<Completion, ModelError> {
         self.requests.borrow_mut().push(request.clone());
-        let mut answers = self.answers.borrow_mut();
-        let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-        drop(answers);
-        let mut answer = next.expect("an answer");
+        let mut answer = self.next();
         if let Answer::Checks(window, inner) = answer {
             let prompt = request.estimate_prompt();
             if prompt + request.max_tokens > window {
@@ -97,7 +102,7 @@ fn says(text: &str) -> Answer {
     })
 }
 
-fn acts(action: Value) -> Answer {
+fn acts(action: &Value) -> Answer {
     says(&action.to_string())
 }
 
@@ -121,15 +126,15 @@ fn calls(calls: &[(&str, &str, &str)]) -> Answer {
 }
 
 fn read(path: &str) -> Answer {
-    acts(json!({"tool": "read", "path": path}))
+    acts(&json!({"tool": "read", "path": path}))
 }
 
 fn write(path: &str, content: &str) -> Answer {
-    acts(json!({"tool": "write", "path": path, "content": content}))
+    acts(&json!({"tool": "write", "path": path, "content": content}))
 }
 
 fn done() -> Answer {
-    acts(json!({"tool": "done", "summary": "all done"}))
+    acts(&json!({"tool": "done", "summary": "all done"}))
 }
 
 /// Keeps every event.
@@ -294,7 +299,7 @@ impl Bench {
                         }
                     }
                     Message::System { .. } | Message::User { .. } => {
-                        assert!(open.is_empty(), "a call without a result")
+                        assert!(open.is_empty(), "a call without a result");
                     }
                 }
             }

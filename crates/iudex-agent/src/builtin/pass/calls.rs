@@ -96,15 +96,13 @@ impl Pass<'_> {
             millis: millis.unwrap_or(u64::MAX),
         });
         self.agent.talk.result(text);
-        match result.blocked {
-            Some(why) => Some(PassEnd::Blocked { why }),
-            None => {
-                if matches!(progress, stuck::Progress::Intervene { .. }) {
-                    self.barred = Some((call.name.clone(), BARRED_ANSWERS));
-                }
-                self.act_on(progress, title)
-            }
+        if let Some(why) = result.blocked {
+            return Some(PassEnd::Blocked { why });
         }
+        if matches!(progress, stuck::Progress::Intervene { .. }) {
+            self.barred = Some((call.name.clone(), BARRED_ANSWERS));
+        }
+        self.act_on(progress, title)
     }
 
     /// A write that changed nothing, in a pass that began with a refusal and has changed nothing yet.

@@ -114,11 +114,11 @@ async fn alternating_pairs_end_early() {
 async fn an_edit_and_test_loop_with_real_edits_is_never_stuck() {
     let mut answers = Vec::new();
     for round in 0..8 {
-        answers.push(acts(json!({
+        answers.push(acts(&json!({
             "tool": "edit", "path": "a.py", "old": format!("x = {round}"), "new": format!("x = {}", round + 1)
         })));
         // Stands for the test: the same call with the same result every time.
-        answers.push(acts(json!({"tool": "search", "pattern": "FAILED"})));
+        answers.push(acts(&json!({"tool": "search", "pattern": "FAILED"})));
     }
     answers.push(done());
     let mut bench = Bench::new(answers);
@@ -131,7 +131,7 @@ async fn an_edit_and_test_loop_with_real_edits_is_never_stuck() {
 
 #[tokio::test]
 async fn the_same_wrong_file_written_again_and_again_is_no_progress() {
-    let round = [write("a.py", "wrong\n"), acts(json!({"tool": "search", "pattern": "FAILED"}))];
+    let round = [write("a.py", "wrong\n"), acts(&json!({"tool": "search", "pattern": "FAILED"}))];
     let mut bench = Bench::new(round.iter().cycle().take(40).cloned().collect());
     let report = bench.first().await;
     assert!(matches!(report.end, PassEnd::Stuck { .. }), "{report:?}");

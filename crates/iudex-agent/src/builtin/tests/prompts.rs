@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The tokens of the fixed part as o200k_base counts them.
+/// The tokens of the fixed part as `o200k_base` counts them.
 fn fixed_tokens(count: &tiktoken_rs::CoreBPE, format: ActionFormat, specs: &[ToolSpec]) -> usize {
     let mut text = prompt::system(format, specs);
     for tool in prompt::wire_tools(format, specs) {

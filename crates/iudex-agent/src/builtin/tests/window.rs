@@ -55,14 +55,27 @@ async fn compaction_is_rare_and_requests_grow_at_their_end_in_between() {
 #[tokio::test]
 async fn one_result_above_the_window_is_shortened() {
     let mut bench = Bench::with(vec![read("huge.txt"), done()], 2048, settings(), true);
-    let lines: String = (0..2_000).map(|n| format!("entry {n}\n")).collect();
-    bench.put("huge.txt", &lines);
+    let lines: Vec<String> = (0..2_000).map(|n| format!("entry {n}")).collect();
+    bench.put("huge.txt", &lines.join("\n"));
     let report = bench.first().await;
     assert_eq!(report.end, PassEnd::Finished);
     for request in bench.requests() {
         assert!(request.estimate_prompt() + request.max_tokens <= 2048);
     }
     assert!(bench.last_prompt().contains("bytes left out"));
+}
+
+#[tokio::test]
+async fn the_task_of_the_present_turn_is_the_one_that_is_pinned() {
+    let mut bench = Bench::with(reads(4), 4096, settings(), true);
+    long_reads(&bench, 24);
+    bench.first().await;
+    bench.task = Task::from_goal("The second task, which must stay.");
+    bench.model.answers.replace(reads(24).into());
+    assert_eq!(bench.pass(1, PassStart::NextTask).await.end, PassEnd::Finished);
+    let prompt = bench.last_prompt();
+    assert!(prompt.contains("The second task, which must stay."));
+    assert!(!prompt.contains("Make the failing test pass."), "the earlier task may go");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //!
 //! Never: a rule. Rules are in `commands`, `shells` and `rules`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use tree_sitter::{Node, Parser};
@@ -14,6 +14,8 @@ use super::{Decision, PolicyContext, rules};
 const MOST_SCRIPTS: u32 = 8;
 /// Nesting of the syntax that is followed.
 const MOST_NESTING: u32 = 120;
+/// Calls of functions that are followed with their arguments, in all.
+const MOST_CALLS: u32 = 100;
 /// Nodes that are looked at in all.
 const MOST_NODES: u32 = 50_000;
 
@@ -42,7 +44,9 @@ impl Flow {
 pub(super) struct Judge<'a> {
     pub context: &'a PolicyContext,
     pub cwd: Option<PathBuf>,
-    pub functions: HashSet<String>,
+    /// The functions of the scripts, with their bodies.
+    functions: HashMap<String, String>,
+    calls: u32,
     variables: HashMap<String, Word>,
     refusal: Option<(&'static str, String)>,
     denial: Option<String>,
@@ -64,7 +68,8 @@ impl<'a> Judge<'a> {
         Self {
             context,
             cwd: Some(context.work_dir.clone()),
-            functions: HashSet::new(),
+            functions: HashMap::new(),
+            calls: 0,
             variables,
             refusal: None,
             denial: None,
@@ -134,12 +139,25 @@ impl<'a> Judge<'a> {
         (self.cwd, self.variables) = saved;
     }
 
+    /// Judges the call of a function of the script; false when there is none of that name.
+    pub fn function_call(&mut self, name: &str, words: &[Word], stdin: &Flow) -> bool {
+        let Some(body) = self.functions.get(name).cloned() else { return false };
+        // Its body was judged where it is defined; arguments may make it another thing.
+        if words.len() > 1 && self.calls < MOST_CALLS {
+            self.calls += 1;
+            self.child_script(&body, stdin, words);
+        }
+        true
+    }
+
     fn collect_functions(&mut self, root: Node<'_>, source: &str) {
         for_each(root, &mut |node| {
             if node.kind() == "function_definition"
                 && let Some(name) = node.child_by_field_name("name")
             {
-                self.functions.insert(source.get(name.byte_range()).unwrap_or_default().to_owned());
+                let text = |node: Node<'_>| source.get(node.byte_range()).unwrap_or_default().to_owned();
+                let body = node.child_by_field_name("body").map(text).unwrap_or_default();
+                self.functions.insert(text(name), body);
             }
         });
     }

@@ -133,7 +133,7 @@ impl Judge<'_> {
     pub(super) fn run(&mut self, words: &[Word], stdin: &Flow) {
         let Some(first) = words.first() else { return };
         let Some(name) = program(first) else { return };
-        if self.functions.contains(&name) {
+        if self.function_call(&name, words, stdin) {
             return;
         }
         match name.as_str() {

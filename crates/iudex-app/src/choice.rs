@@ -51,12 +51,12 @@ pub(crate) async fn choose(config: &Config, paths: &Paths) -> Result<ModelChoice
     }
     match name {
         Some(name) => find_by_name(name, paths).await,
-        None => only_model_of_machine().await,
+        None => only_model_of_machine(paths).await,
     }
 }
 
-async fn only_model_of_machine() -> Result<ModelChoice, Refusal> {
-    let servers = discover(ports().as_deref()).await;
+async fn only_model_of_machine(paths: &Paths) -> Result<ModelChoice, Refusal> {
+    let servers = discover(ports(paths).as_deref()).await;
     let mut all: Vec<(String, &Found)> = Vec::new();
     for server in &servers {
         all.extend(server.models.iter().map(|model| (model.clone(), server)));
@@ -92,7 +92,7 @@ async fn find_by_name(name: String, paths: &Paths) -> Result<ModelChoice, Refusa
     {
         return Ok(ModelChoice { name, base_url: Some(address), chosen_because: None });
     }
-    let servers = discover(ports().as_deref()).await;
+    let servers = discover(ports(paths).as_deref()).await;
     let having: Vec<&Found> = servers.iter().filter(|server| server.models.contains(&name)).collect();
     match &having[..] {
         [server] => Ok(ModelChoice { name, base_url: Some(server.base_url.clone()), chosen_because: None }),
@@ -151,6 +151,18 @@ pub(crate) fn key(config: &Config) -> Result<Option<String>, Refusal> {
     }
 }
 
+/// A limit on money means nothing while the price is unknown. Local and scripted models cost nothing.
+pub(crate) fn refuse_unknown_price(choice: &ModelChoice, config: &Config) -> Result<(), Refusal> {
+    let is_free = choice.base_url.as_deref().is_none_or(iudex_model::is_local_address);
+    if config.run.max_cost.value.is_none() || is_free || price(config).is_some() {
+        return Ok(());
+    }
+    Err(Refusal::usage(
+        format!("--max-cost needs the price of {}, which is unknown", choice.name),
+        "set price-prompt and price-output (US dollars per million tokens) under [model], or use --max-tokens",
+    ))
+}
+
 /// The price, when both parts are known.
 fn price(config: &Config) -> Option<Price> {
     Some(Price { prompt: config.model.price_prompt.value?, output: config.model.price_output.value? })
@@ -170,7 +182,9 @@ fn timeouts(config: &Config) -> Timeouts {
 pub(crate) async fn open(choice: &ModelChoice, config: &Config, paths: &Paths) -> Result<Rc<dyn ChatModel>, Refusal> {
     let Some(base_url) = &choice.base_url else {
         let file = PathBuf::from(&choice.name);
-        let model = ScriptModel::open(&file).map_err(|error| Refusal::plain(error.to_string()))?;
+        let model = ScriptModel::open(&file).map_err(|error| {
+            Refusal::usage(error.to_string(), "give the path of a scripted model: --model script:FILE")
+        })?;
         return Ok(Rc::new(model));
     };
     let memory = Memory::new(&paths.state);
@@ -196,10 +210,18 @@ fn cannot_open(error: &ModelError, choice: &ModelChoice) -> Refusal {
     )
 }
 
-/// The ports that are asked, for tests and odd set-ups: `IUDEX_PORTS=8080,9000`; empty asks none.
-pub(crate) fn ports() -> Option<Vec<u16>> {
-    let text = std::env::var("IUDEX_PORTS").ok()?;
-    Some(text.split(',').filter_map(|port| port.trim().parse().ok()).collect())
+/// The ports that are asked. `IUDEX_PORTS=8080,9000` replaces the usual ones, for tests and odd set-ups; empty asks
+/// none. The server that `iudex setup` started is asked wherever it had to listen.
+pub(crate) fn ports(paths: &Paths) -> Option<Vec<u16>> {
+    if let Ok(text) = std::env::var("IUDEX_PORTS") {
+        return Some(text.split(',').filter_map(|port| port.trim().parse().ok()).collect());
+    }
+    let own = crate::setup::port(paths)?;
+    let mut ports = iudex_model::USUAL_PORTS.to_vec();
+    if !ports.contains(&own) {
+        ports.push(own);
+    }
+    Some(ports)
 }
 
 async fn accepts_connections(base_url: &str) -> bool {

@@ -39,7 +39,7 @@ pub enum State {
 pub async fn examine(config: &Config, paths: &Paths) -> Vec<Examined> {
     let mut all = vec![program("git", &["--version"]), program("bash", &["--version"]), sandbox(), ledger(paths)];
     all.push(descendants());
-    all.extend(models(config).await);
+    all.extend(models(config, paths).await);
     all
 }
 
@@ -102,8 +102,8 @@ fn ledger(paths: &Paths) -> Examined {
     }
 }
 
-async fn models(config: &Config) -> Vec<Examined> {
-    let mut servers: Vec<(String, String, Vec<String>)> = discover(crate::choice::ports().as_deref())
+async fn models(config: &Config, paths: &Paths) -> Vec<Examined> {
+    let mut servers: Vec<(String, String, Vec<String>)> = discover(crate::choice::ports(paths).as_deref())
         .await
         .into_iter()
         .map(|server| (server.kind, server.base_url, server.models))

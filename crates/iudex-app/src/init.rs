@@ -61,7 +61,7 @@ pub fn init(directory: &Path, paths: &Paths, force: bool) -> Result<Initialized,
         temporary.persist_noclobber(&path).map_err(|error| match error.error.kind() {
             std::io::ErrorKind::AlreadyExists => Refusal::usage(
                 format!("{} is there already and was left as it is", path.display()),
-                "edit it, or remove it first",
+                "edit it, or replace it with --force",
             ),
             _ => failed(&error),
         })?;

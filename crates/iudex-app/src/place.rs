@@ -116,8 +116,8 @@ impl Place {
         let snapshots = Arc::new(Snapshots::open(&paths.state, &directory, limits)?);
         let ledger = Rc::new(open_ledger(&paths, &config)?);
         let choice = choice::choose(&config, &paths).await?;
+        choice::refuse_unknown_price(&choice, &config)?;
         let model = choice::open(&choice, &config, &paths).await?;
-        refuse_unknown_price(&config, model.as_ref())?;
 
         let confinement =
             sandbox::confinement(&paths, &backend, &snapshots, &directory, &name, Hands::Agent, config.run.net.value)?;
@@ -138,7 +138,7 @@ impl Place {
                 format: config.model.format.value,
                 stuck_threshold: config.agent.stuck_threshold.value,
                 answer_tokens: config.model.answer_tokens.value,
-                temperature: config.model.temperature.value as f32,
+                temperature: config.model.temperature.value,
                 seed: config.model.seed.value,
                 project_notes,
             },
@@ -275,8 +275,8 @@ impl Place {
         let mut config = self.config.clone();
         config.model.name.value = Some(name.to_owned());
         let choice = choice::choose(&config, &self.paths).await?;
+        choice::refuse_unknown_price(&choice, &config)?;
         let model = choice::open(&choice, &config, &self.paths).await?;
-        refuse_unknown_price(&config, model.as_ref())?;
         self.agent.set_model(Rc::clone(&model));
         (self.config, self.choice, self.model) = (config, choice, model);
         Ok(())
@@ -435,18 +435,6 @@ fn project_notes(config: &Config, notes: &mut Vec<String>) -> Option<String> {
         }
         AgentsMd::None => None,
     }
-}
-
-/// A limit on money means nothing while the price is unknown.
-fn refuse_unknown_price(config: &Config, model: &dyn ChatModel) -> Result<(), Refusal> {
-    let facts = model.facts();
-    if config.run.max_cost.value.is_some() && facts.cost(&iudex_core::Usage::default()).is_none() {
-        return Err(Refusal::usage(
-            format!("--max-cost needs the price of {}, which is unknown", facts.name),
-            "set price-prompt and price-output (US dollars per million tokens) under [model], or use --max-tokens",
-        ));
-    }
-    Ok(())
 }
 
 fn refuse_large_task(task: &Task, window: u64) -> Result<(), Refusal> {

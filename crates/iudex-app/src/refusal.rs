@@ -61,8 +61,8 @@ impl From<iudex_repo::OpenError> for Refusal {
             iudex_repo::OpenError::Forbidden(_) => {
                 Self::usage(error.to_string(), "start iudex in the directory of a project, or name one with --cwd")
             }
-            iudex_repo::OpenError::TooLarge { .. } => Self::usage(
-                error.to_string(),
+            iudex_repo::OpenError::TooLarge { directory, .. } => Self::usage(
+                format!("{} is not in a git repository and holds more than 20,000 files or 1 GiB", directory.display()),
                 "start in a smaller directory, make it a git repository, or allow it with --large-directory",
             ),
             iudex_repo::OpenError::Snapshot(error) => error.into(),

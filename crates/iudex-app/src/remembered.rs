@@ -3,6 +3,9 @@
 //! Never: anything that a run's outcome depends on. What is remembered may be lost at any time.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +13,7 @@ use iudex_model::ModelFacts;
 use serde::{Deserialize, Serialize};
 
 /// Facts older than this are asked for again: a server may have been started anew with another window.
-const FACTS_AGE: Duration = Duration::from_secs(24 * 3600);
+const FACTS_AGE: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Content {
@@ -88,7 +91,8 @@ impl Memory {
     fn store(&self, content: &Content) {
         let Ok(bytes) = serde_json::to_vec_pretty(content) else { return };
         let beside = self.file.with_extension(format!("json.{}", std::process::id()));
-        if std::fs::write(&beside, bytes).is_ok() {
+        let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
+        if written.and_then(|mut file| file.write_all(&bytes)).is_ok() {
             let _ = std::fs::rename(&beside, &self.file);
         }
     }

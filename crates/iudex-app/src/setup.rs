@@ -48,6 +48,13 @@ pub fn run(step: SetupStep, paths: &Paths) -> Result<(), Refusal> {
     })
 }
 
+/// The port of the server that was set up, while its file is there.
+pub(crate) fn port(paths: &Paths) -> Option<u16> {
+    let text = std::fs::read_to_string(paths.cache.join("local-model").join("server.pid")).ok()?;
+    let (_, address) = text.trim().split_once(' ')?;
+    address.trim_end_matches("/v1").rsplit(':').next()?.parse().ok()
+}
+
 fn lay_out(paths: &Paths) -> Result<PathBuf, Refusal> {
     let folder = paths.cache.join("setup");
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text);

@@ -13,7 +13,7 @@ use crate::openai::client::Wire;
 use crate::openai::json_of;
 
 /// The ports of llama.cpp, Ollama, LM Studio and vLLM.
-const USUAL: [u16; 4] = [8080, 11434, 1234, 8000];
+pub const USUAL_PORTS: [u16; 4] = [8080, 11434, 1234, 8000];
 /// The kind of a server that does not tell.
 const UNTOLD: &str = "OpenAI-compatible";
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub struct Found {
 /// Asks the usual ports at once, each for at most a second. `ports` overrides them (tests, doctor).
 pub async fn discover(ports: Option<&[u16]>) -> Vec<Found> {
     let asked = ports
-        .unwrap_or(&USUAL)
+        .unwrap_or(&USUAL_PORTS)
         .iter()
         .map(|port| async move { tokio::time::timeout(PATIENCE, ask(*port)).await.ok().flatten() });
     join_all(asked).await.into_iter().flatten().collect()

@@ -15,7 +15,8 @@ pub use chat::{
     AssistantCall, ChatModel, ChatRequest, Completion, Delta, Finish, Message, ModelError, ModelFacts, Price, Timeouts,
     WireTool, estimate_tokens,
 };
-pub use discover::{Found, discover, list_models};
+pub use discover::{Found, USUAL_PORTS, discover, list_models};
+pub use openai::locality::is_local_address;
 pub use openai::{OpenAiModel, OpenAiSettings};
 pub use runaway::{Runaway, RunawayDetector, runaway_in};
 pub use script::ScriptModel;

@@ -155,7 +155,7 @@ async fn slash(session: &mut Session, command: SlashCommand, directory: &Path) -
             renderer.finish();
             match asked {
                 Some(Ok(Some(ruling))) => {
-                    talk::data(&format!("{}\nnow: {}", check_line(session), ruling_line(&ruling)))
+                    talk::data(&format!("{}\nnow: {}", check_line(session), ruling_line(&ruling)));
                 }
                 Some(Ok(None)) => talk::data(&check_line(session)),
                 Some(Err(refusal)) => return Err(refusal),

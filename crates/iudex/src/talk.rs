@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use iudex_app::Refusal;
+
+use crate::args::Cli;
 
 /// Prints an error and its hint.
 pub(crate) fn error(message: &str, hint: Option<&str>) {
@@ -57,6 +60,22 @@ pub(crate) fn colour() -> bool {
 
 /// Shows what clap says; an unknown command names the nearest.
 pub(crate) fn usage_error(problem: &clap::Error) -> ExitCode {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+
     let _ = problem.print();
-    if problem.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    if !problem.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    let clap_names_one = problem.get(ContextKind::SuggestedSubcommand).is_some();
+    if problem.kind() == ErrorKind::InvalidSubcommand
+        && !clap_names_one
+        && let Some(ContextValue::String(unknown)) = problem.get(ContextKind::InvalidSubcommand)
+    {
+        let command = Cli::command();
+        let known = command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
+        if let Some(nearest) = iudex_app::nearest::nearest(unknown, known) {
+            say(&format!("\nhint: did you mean `iudex {nearest}`?"));
+        }
+    }
+    ExitCode::from(2)
 }

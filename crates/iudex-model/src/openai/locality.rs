@@ -31,6 +31,11 @@ pub(crate) fn is_local(host: &str) -> bool {
     }
 }
 
+/// Whether a base address is on this machine or in a private network.
+pub fn is_local_address(base_url: &str) -> bool {
+    reqwest::Url::parse(base_url).is_ok_and(|url| url.host_str().is_some_and(is_local))
+}
+
 /// Up to 30 billion parameters by its name; a model whose name does not tell is small on a local server.
 pub(crate) fn is_small(name: &str, is_local: bool) -> bool {
     billions(name).map_or(is_local, |billions| billions <= SMALL)

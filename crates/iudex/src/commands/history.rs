@@ -110,7 +110,7 @@ pub(crate) fn stats_text(stats: &RunStats) -> String {
         );
     }
     for gate in &stats.gates {
-        let _ = writeln!(text, "gate        {}", compact(gate));
+        let _ = writeln!(text, "gate        {}", gate_text(gate));
     }
     for intervention in &stats.interventions {
         let _ = writeln!(text, "stepped in  {}", compact(intervention));
@@ -119,8 +119,8 @@ pub(crate) fn stats_text(stats: &RunStats) -> String {
         stats.cost_micros.map_or("cost unknown".to_owned(), |micros| format!("cost {}", iudex_core::Usd { micros }));
     let _ = writeln!(
         text,
-        "used        {} calls, {} tokens in, {} out, {cost}",
-        stats.calls,
+        "used        {}, {} tokens in, {} out, {cost}",
+        counted(stats.calls, "model call"),
         human_count(stats.prompt_tokens),
         human_count(stats.output_tokens)
     );
@@ -134,6 +134,23 @@ fn ruling_word(ruling: &Value) -> String {
         Value::Object(object) => object.get("ruling").and_then(Value::as_str).unwrap_or("?").to_owned(),
         _ => "?".to_owned(),
     }
+}
+
+/// What a gate cost: times asked, time, tokens and money.
+fn gate_text(gate: &Value) -> String {
+    let number = |name: &str| gate.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let time = |name: &str| human_duration(std::time::Duration::from_millis(number(name)));
+    let name = gate.get("gate").and_then(Value::as_str).unwrap_or("?");
+    let mut text = format!("{name} asked {} in {}", counted(number("asked"), "time"), time("millis"));
+    if number("baselines") > 0 {
+        let _ = write!(text, " (before any work: {})", time("baseline_millis"));
+    }
+    let cost = match gate.get("cost_micros").and_then(Value::as_u64) {
+        Some(micros) => format!("cost {}", iudex_core::Usd { micros }),
+        None => "cost unknown".to_owned(),
+    };
+    let _ = write!(text, ", {} tokens, {cost}", human_count(number("tokens")));
+    text
 }
 
 /// `key value, key value` for a flat object.

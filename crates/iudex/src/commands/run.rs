@@ -98,7 +98,6 @@ fn overrides(arguments: &RunArgs) -> Overrides {
         seed: arguments.seed,
         net: arguments.net,
         no_sandbox: arguments.no_sandbox,
-        ..Overrides::default()
     }
 }
 

@@ -101,9 +101,10 @@ fn row(text: &mut String, name: &str, value: &str) {
 
 fn evidence_rows(text: &mut String, evidence: &CheckEvidence) {
     for command in &evidence.commands {
-        let tests = command
-            .tests
-            .map_or(String::new(), |tests| format!(", {} tests passed, {} skipped", tests.passed, tests.skipped));
+        let tests = command.tests.map_or(String::new(), |tests| {
+            let skipped = if tests.skipped > 0 { format!(", {} skipped", tests.skipped) } else { String::new() };
+            format!(", {} passed{skipped}", counted(tests.passed, "test"))
+        });
         let before = match evidence.baseline_green {
             Some(true) => ", passed before any work too",
             Some(false) => ", failed before the work",

@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use iudex_app::Notice;
-use iudex_core::{Event, GateKind, Move, PassEnd, Ruling};
+use iudex_core::{Event, GateKind, Move, PassEnd, Rework, Ruling};
 
 use super::{counted, human_count, human_duration, one_line};
 
@@ -39,8 +39,8 @@ impl Lines {
                     .iter()
                     .map(|gate| format!("{}: {}", gate.name, gate.requirement.replace('\n', "; ")))
                     .collect();
-                let gated = if gates.is_empty() { "no gate".to_owned() } else { gates.join(" | ") };
-                format!("task: {}\ngate: {}", one_line(&task.goal, LINE), one_line(&gated, LINE))
+                let told = if gates.is_empty() { "no gate".to_owned() } else { gates.join(" | ") };
+                format!("task: {}\ngate: {}", one_line(&task.goal, LINE), one_line(&told, LINE))
             }
             Event::GateStarted { gate, pass: None } => format!("{} before any work ...", word(*gate)),
             Event::GateStarted { gate, pass: Some(_) } => format!("{} ...", word(*gate)),
@@ -126,7 +126,15 @@ pub(crate) fn ruling_line(ruling: &Ruling) -> String {
     let commands = evidence.map(|evidence| &evidence.commands[..]).unwrap_or_default();
     let ends: Vec<String> =
         commands.iter().map(|command| format!("`{}` {}", one_line(&command.command, 60), command.end)).collect();
-    if ends.is_empty() { state.to_owned() } else { format!("{state}, {}", ends.join("; ")) }
+    match (ends.is_empty(), ruling) {
+        (false, _) => format!("{state}, {}", ends.join("; ")),
+        // Sent back without running anything: the finding says why.
+        (true, Ruling::Rework(Rework { findings, .. })) => {
+            let what = findings.first().and_then(|finding| finding.what.lines().next()).unwrap_or("no finding");
+            format!("not asked: {}", one_line(what, LINE))
+        }
+        (true, _) => state.to_owned(),
+    }
 }
 
 fn millis_text(millis: u64) -> String {

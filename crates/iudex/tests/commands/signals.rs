@@ -1,0 +1,82 @@
+//! Ctrl-C, SIGTERM, SIGKILL: work is saved, and no process stays behind.
+
+use std::process::Child;
+
+use serde_json::json;
+
+use crate::common::{Sandbox, bash, done, processes_with, signal, wait, wait_until, write};
+
+/// A run whose agent has written a file and started processes that hold on.
+fn at_work(sandbox: &Sandbox, seconds: u32) -> Child {
+    let command = format!("setsid sleep {seconds} & (sleep {seconds} &) ; touch begun; sleep {seconds}");
+    let model = sandbox.script(&json!({"replies": [write("work.txt", "half done\n"), bash(&command), done()]}));
+    let child = sandbox.start(&["run", "--json", "--until", "test -f never", "--model", &model, "make it"]);
+    wait_until("the agent works", || sandbox.exists("begun"));
+    child
+}
+
+fn none_left(seconds: u32) {
+    wait_until("every process of the run is gone", || processes_with(&format!("sleep {seconds}")).is_empty());
+}
+
+#[test]
+fn ctrl_c_saves_and_ends_every_process() {
+    let sandbox = Sandbox::new();
+    let child = at_work(&sandbox, 4_001);
+    signal(child.id(), "INT");
+    let ended = wait(child).exits(130);
+    assert_eq!(ended.result()["outcome"], "aborted");
+    none_left(4_001);
+    sandbox.iudex(&["log"]).exits(0).says("aborted");
+    sandbox.iudex(&["diff"]).exits(0).says("+half done");
+    sandbox.iudex(&["undo"]).exits(0);
+    assert!(!sandbox.exists("work.txt"));
+}
+
+#[test]
+fn sigterm_and_sighup_do_the_same() {
+    for (name, seconds) in [("TERM", 4_002), ("HUP", 4_003)] {
+        let sandbox = Sandbox::new();
+        let child = at_work(&sandbox, seconds);
+        signal(child.id(), name);
+        wait(child).exits(130);
+        none_left(seconds);
+        sandbox.iudex(&["diff"]).exits(0).says("+half done");
+    }
+}
+
+#[test]
+fn sigkill_leaves_no_process_and_the_base_can_be_brought_back() {
+    let sandbox = Sandbox::new();
+    let child = at_work(&sandbox, 4_004);
+    signal(child.id(), "KILL");
+    assert_eq!(wait(child).code, None);
+    none_left(4_004);
+    sandbox.iudex(&["log"]).exits(0).never_says("done");
+    sandbox.iudex(&["undo", "--force"]).exits(0);
+    assert!(!sandbox.exists("work.txt"));
+    let model = sandbox.writes("made.txt", "x");
+    sandbox.iudex(&["run", "--model", &model, "the lock is free"]).exits(0);
+}
+
+#[test]
+fn ctrl_c_stops_a_check_with_its_processes() {
+    let sandbox = Sandbox::new();
+    let model = sandbox.writes("made.txt", "x");
+    let check = "test -f made.txt || exit 1; setsid sleep 4005 & touch checking; sleep 4005";
+    let child = sandbox.start(&["run", "--json", "--until", check, "--model", &model, "make it"]);
+    wait_until("the check runs", || sandbox.exists("checking"));
+    signal(child.id(), "INT");
+    wait(child).exits(130);
+    none_left(4_005);
+}
+
+#[test]
+fn a_background_process_of_the_agent_ends_with_its_command() {
+    let sandbox = Sandbox::new();
+    let model =
+        sandbox.script(&json!({"replies": [bash("setsid sleep 4006 & echo started"), write("made.txt", "x"), done()]}));
+    let ended = sandbox.iudex(&["run", "--json", "--model", &model, "make it"]).exits(0);
+    none_left(4_006);
+    assert!(ended.tool_results()[0].contains("background"), "{:?}", ended.tool_results());
+}

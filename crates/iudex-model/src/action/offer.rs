@@ -10,7 +10,7 @@ use super::arguments::{alternatives, required_names};
 use super::{ActionFormat, DONE, ToolSpec};
 
 /// What `done` is for, as the model reads it.
-const DONE_LINE: &str = "the task is finished";
+const DONE_LINE: &str = "The task is finished.";
 
 /// The lines of the system prompt that explain tools and format (`done` among them in the json format).
 pub fn instructions(format: ActionFormat, tools: &[ToolSpec]) -> String {
@@ -81,14 +81,13 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
-/// A placeholder for a value of this schema.
+/// A placeholder for a value of this schema; never a value that a model could copy.
 fn sample(schema: &Value) -> String {
     if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
         return allowed.iter().map(Value::to_string).collect::<Vec<_>>().join("|");
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("integer" | "number") => "0".to_owned(),
-        Some("boolean") => "true".to_owned(),
+        Some("boolean") => "true|false".to_owned(),
         Some("array") => format!("[{}]", schema.get("items").map_or_else(String::new, sample)),
         Some("object") => {
             let way = ways(schema).swap_remove(0);

@@ -13,9 +13,6 @@ use super::super::{prompt, stuck};
 use super::Pass;
 use crate::tools::ToolResult;
 
-/// Larger files are compared by size and time only.
-const MOST_COMPARED: u64 = 4 * 1024 * 1024;
-
 /// A tool whose call repeats is left out of the schema for so many answers after the next one.
 const BARRED_ANSWERS: u32 = 1;
 
@@ -64,10 +61,9 @@ impl Pass<'_> {
         let events = self.context.events;
         events.emit(Event::ToolStarted { tool: call.name.clone(), subject });
         let started = self.context.clock.elapsed();
-        let file_before = self.file_of(call);
         let mut on_line = |line: &str| events.progress(Progress::CommandLine(line));
         let result = self.agent.tools.call(&call.name, &call.arguments, &mut on_line).await;
-        let changed = self.changed_by(call, &result, file_before.as_deref());
+        let changed = self.changed_by(&result);
         self.changed |= changed;
 
         let what = format!("{} {}", call.name, Value::Object(call.arguments.clone()));
@@ -117,30 +113,15 @@ impl Pass<'_> {
         writes && !self.order.gates.is_empty() && self.agent.model.facts().is_small
     }
 
-    /// The bytes of the file that a call is about to change.
-    fn file_of(&self, call: &ToolCall) -> Option<Vec<u8>> {
-        let writes = matches!(call.name.as_str(), "write" | "edit");
-        let path = call.arguments.get("path").and_then(|path| path.as_str()).filter(|_| writes)?;
-        let path = self.agent.tools.work_dir().join(path);
-        let meta = std::fs::metadata(&path).ok()?;
-        if !meta.is_file() || meta.len() > MOST_COMPARED {
-            return None;
-        }
-        std::fs::read(path).ok()
-    }
-
-    /// Whether a call has changed the state. Writing the same bytes again is no change, whatever the time of the file.
-    fn changed_by(&mut self, call: &ToolCall, result: &ToolResult, before: Option<&[u8]>) -> bool {
+    /// Whether a call has changed the state. (Writing what is there already is no change: the tools say so.)
+    fn changed_by(&mut self, result: &ToolResult) -> bool {
         if !result.may_have_changed {
             return false;
         }
         let digest = self.agent.tools.state_digest();
         let differs = digest != self.digest;
         self.digest = digest;
-        match (before, self.file_of(call)) {
-            (Some(before), Some(after)) => before != after,
-            _ => differs,
-        }
+        differs
     }
 
     /// Native calls as the conversation keeps them.

@@ -7,13 +7,13 @@ fn json_instructions_show_each_tool_as_the_object_to_write() {
     assert_eq!(
         instructions(ActionFormat::Json, &tools()),
         "Each reply is one JSON object that calls one tool:\n\
-         {\"tool\":\"read\",\"path\":…} (also \"from\":0)  show a file\n\
+         {\"tool\":\"read\",\"path\":…} (also \"from\":…)  show a file\n\
          {\"tool\":\"write\",\"path\":…,\"content\":…}  create or replace a whole file\n\
          {\"tool\":\"edit\",\"path\":…,\"old\":…,\"new\":…} or \
          {\"tool\":\"edit\",\"path\":…,\"edits\":[{\"old\":…,\"new\":…}]}  replace text in a file\n\
          {\"tool\":\"bash\",\"command\":…}  run a command\n\
          {\"tool\":\"search\",\"pattern\":…} (also \"in\":\"content\"|\"names\")  find text or names\n\
-         {\"tool\":\"done\",\"summary\":…}  the task is finished"
+         {\"tool\":\"done\",\"summary\":…}  The task is finished."
     );
 }
 

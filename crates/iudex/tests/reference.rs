@@ -1,5 +1,7 @@
 //! The generated reference is what the program prints.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 use std::process::Command;
 

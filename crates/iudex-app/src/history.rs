@@ -1,5 +1,8 @@
 //! What was recorded: list, statistics, transcript, diff and undo.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use iudex_core::{DiffStat, Snapshot};
@@ -128,7 +131,9 @@ pub(crate) fn remember_directory(paths: &Paths, run: &str, directory: &Path) -> 
     let folder = sandbox::run_directory(paths, run);
     crate::paths::create_private(&folder)?;
     let file = folder.join(DIRECTORY_FILE);
-    std::fs::write(&file, directory.as_os_str().as_encoded_bytes())
+    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file);
+    written
+        .and_then(|mut file| file.write_all(directory.as_os_str().as_encoded_bytes()))
         .map_err(|error| Refusal::usage(format!("cannot write {}: {error}", file.display()), "free some space"))
 }
 

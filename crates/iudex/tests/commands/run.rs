@@ -151,12 +151,14 @@ fn a_run_without_a_gate_can_be_forbidden() {
 }
 
 #[test]
-fn money_without_a_price_is_refused() {
-    let sandbox = Sandbox::new();
-    let model = sandbox.script(&json!({"local": false, "replies": [write("made.txt", "x\n"), done()]}));
-    let ended = sandbox.iudex(&["run", "--max-cost", "1", "--model", &model, "make it"]).exits(2);
-    ended.says("--max-cost").says("price");
-    assert!(!sandbox.exists("made.txt"));
+fn money_without_a_price_is_refused_before_anything_is_asked() {
+    let mut sandbox = Sandbox::new();
+    // An address that is never answered: asking it would hang.
+    sandbox.set_env("IUDEX_BASE_URL", "http://192.0.2.1/v1");
+    let ended = sandbox.iudex(&["run", "--max-cost", "1", "--model", "far-away", "make it"]).exits(2);
+    ended.says("--max-cost").says("price").says("far-away");
+    sandbox.configure("[model]\nprice-prompt = 1.0\n");
+    sandbox.iudex(&["run", "--max-cost", "1", "--model", "far-away", "make it"]).exits(2).says("price-output");
 }
 
 #[test]

@@ -6,8 +6,13 @@ use serde_json::json;
 
 use crate::common::{Sandbox, bash, done, processes_with, signal, wait, wait_until, write};
 
+/// A number of seconds that no other process of this machine sleeps.
+fn seconds(number: u32) -> String {
+    format!("400{number}.{}", std::process::id())
+}
+
 /// A run whose agent has written a file and started processes that hold on.
-fn at_work(sandbox: &Sandbox, seconds: u32) -> Child {
+fn at_work(sandbox: &Sandbox, seconds: &str) -> Child {
     let command = format!("setsid sleep {seconds} & (sleep {seconds} &) ; touch begun; sleep {seconds}");
     let model = sandbox.script(&json!({"replies": [write("work.txt", "half done\n"), bash(&command), done()]}));
     let child = sandbox.start(&["run", "--json", "--until", "test -f never", "--model", &model, "make it"]);
@@ -15,18 +20,18 @@ fn at_work(sandbox: &Sandbox, seconds: u32) -> Child {
     child
 }
 
-fn none_left(seconds: u32) {
+fn none_left(seconds: &str) {
     wait_until("every process of the run is gone", || processes_with(&format!("sleep {seconds}")).is_empty());
 }
 
 #[test]
 fn ctrl_c_saves_and_ends_every_process() {
     let sandbox = Sandbox::new();
-    let child = at_work(&sandbox, 4_001);
+    let child = at_work(&sandbox, &seconds(1));
     signal(child.id(), "INT");
     let ended = wait(child).exits(130);
     assert_eq!(ended.result()["outcome"], "aborted");
-    none_left(4_001);
+    none_left(&seconds(1));
     sandbox.iudex(&["log"]).exits(0).says("aborted");
     sandbox.iudex(&["diff"]).exits(0).says("+half done");
     sandbox.iudex(&["undo"]).exits(0);
@@ -35,12 +40,13 @@ fn ctrl_c_saves_and_ends_every_process() {
 
 #[test]
 fn sigterm_and_sighup_do_the_same() {
-    for (name, seconds) in [("TERM", 4_002), ("HUP", 4_003)] {
+    for (name, number) in [("TERM", 2), ("HUP", 3)] {
+        let seconds = seconds(number);
         let sandbox = Sandbox::new();
-        let child = at_work(&sandbox, seconds);
+        let child = at_work(&sandbox, &seconds);
         signal(child.id(), name);
         wait(child).exits(130);
-        none_left(seconds);
+        none_left(&seconds);
         sandbox.iudex(&["diff"]).exits(0).says("+half done");
     }
 }
@@ -48,10 +54,10 @@ fn sigterm_and_sighup_do_the_same() {
 #[test]
 fn sigkill_leaves_no_process_and_the_base_can_be_brought_back() {
     let sandbox = Sandbox::new();
-    let child = at_work(&sandbox, 4_004);
+    let child = at_work(&sandbox, &seconds(4));
     signal(child.id(), "KILL");
     assert_eq!(wait(child).code, None);
-    none_left(4_004);
+    none_left(&seconds(4));
     sandbox.iudex(&["log"]).exits(0).never_says("done");
     sandbox.iudex(&["undo", "--force"]).exits(0);
     assert!(!sandbox.exists("work.txt"));
@@ -63,20 +69,21 @@ fn sigkill_leaves_no_process_and_the_base_can_be_brought_back() {
 fn ctrl_c_stops_a_check_with_its_processes() {
     let sandbox = Sandbox::new();
     let model = sandbox.writes("made.txt", "x");
-    let check = "test -f made.txt || exit 1; setsid sleep 4005 & touch checking; sleep 4005";
-    let child = sandbox.start(&["run", "--json", "--until", check, "--model", &model, "make it"]);
+    let sleeping = format!("sleep {}", seconds(5));
+    let check = format!("test -f made.txt || exit 1; setsid {sleeping} & touch checking; {sleeping}");
+    let child = sandbox.start(&["run", "--json", "--until", &check, "--model", &model, "make it"]);
     wait_until("the check runs", || sandbox.exists("checking"));
     signal(child.id(), "INT");
     wait(child).exits(130);
-    none_left(4_005);
+    none_left(&seconds(5));
 }
 
 #[test]
 fn a_background_process_of_the_agent_ends_with_its_command() {
     let sandbox = Sandbox::new();
-    let model =
-        sandbox.script(&json!({"replies": [bash("setsid sleep 4006 & echo started"), write("made.txt", "x"), done()]}));
+    let command = format!("setsid sleep {} & echo started", seconds(6));
+    let model = sandbox.script(&json!({"replies": [bash(&command), write("made.txt", "x"), done()]}));
     let ended = sandbox.iudex(&["run", "--json", "--model", &model, "make it"]).exits(0);
-    none_left(4_006);
+    none_left(&seconds(6));
     assert!(ended.tool_results()[0].contains("background"), "{:?}", ended.tool_results());
 }

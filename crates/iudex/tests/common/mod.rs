@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Only against hanging: a slow machine stays far below.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 pub struct Sandbox {
     folder: TempDir,

@@ -45,7 +45,7 @@ fn a_turn_its_record_its_changes_and_undo() {
             ["expect", "iudex> "],
             ["type", "/stats"],
             ["expect", "validation  "],
-            ["expect", "2 calls"],
+            ["expect", "2 model calls"],
             ["expect", "iudex> "],
             ["type", "/diff"],
             ["expect", "+pears"],
@@ -132,8 +132,9 @@ fn an_unknown_slash_command_names_the_nearest_and_is_no_prompt() {
 
 #[test]
 fn ctrl_c_stops_the_pass_with_its_tools_and_the_session_lives_on() {
-    let sandbox =
-        with_script(&json!([bash("setsid sleep 4101 & touch begun; sleep 4101"), write("made.txt", "x"), done()]));
+    let sleeping = format!("sleep 4101.{}", std::process::id());
+    let command = format!("setsid {sleeping} & touch begun; {sleeping}");
+    let sandbox = with_script(&json!([bash(&command), write("made.txt", "x"), done()]));
     let begun = sandbox.project().join("begun");
     in_a_terminal(
         &sandbox,
@@ -155,7 +156,7 @@ fn ctrl_c_stops_the_pass_with_its_tools_and_the_session_lives_on() {
             ["exit", 0]
         ]),
     );
-    wait_until("the processes of the pass are gone", || processes_with("sleep 4101").is_empty());
+    wait_until("the processes of the pass are gone", || processes_with(&sleeping).is_empty());
     assert_eq!(sandbox.read("made.txt"), "x");
 }
 

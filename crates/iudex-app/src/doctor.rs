@@ -1,5 +1,7 @@
 //! Says what works on this machine and what to do about the rest.
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 
 use iudex_exec::Backend;
@@ -36,8 +38,10 @@ pub enum State {
 }
 
 /// Looks at everything that a run needs.
-pub async fn examine(config: &Config, paths: &Paths) -> Vec<Examined> {
-    let mut all = vec![program("git", &["--version"]), program("bash", &["--version"]), sandbox(), ledger(paths)];
+pub async fn examine(directory: &Path, config: &Config, paths: &Paths) -> Vec<Examined> {
+    // What stands in the project may be the work of an agent.
+    let path = iudex_exec::path_outside(directory);
+    let mut all = vec![program("git", &path), program("bash", &path), sandbox(&path), ledger(paths)];
     all.push(descendants());
     all.extend(models(config, paths).await);
     all
@@ -48,8 +52,8 @@ pub fn is_ready(examined: &[Examined]) -> bool {
     examined.iter().all(|one| one.state != State::Bad)
 }
 
-fn program(name: &str, arguments: &[&str]) -> Examined {
-    match Command::new(name).args(arguments).output() {
+fn program(name: &str, path: &OsStr) -> Examined {
+    match Command::new(name).arg("--version").env("PATH", path).output() {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout);
             good(name, text.lines().next().unwrap_or_default())
@@ -59,8 +63,8 @@ fn program(name: &str, arguments: &[&str]) -> Examined {
     }
 }
 
-fn sandbox() -> Examined {
-    match iudex_exec::detect() {
+fn sandbox(path: &OsStr) -> Examined {
+    match iudex_exec::detect_in(path) {
         Ok(Backend::Bubblewrap { program }) => good("sandbox", format!("bubblewrap ({})", program.display())),
         Ok(Backend::Landlock) => Examined {
             name: "sandbox".to_owned(),
@@ -70,7 +74,7 @@ fn sandbox() -> Examined {
             advice: Some("install bubblewrap (apt-get install bubblewrap)".to_owned()),
         },
         Ok(Backend::None) | Err(_) => {
-            let found = match iudex_exec::detect() {
+            let found = match iudex_exec::detect_in(path) {
                 Err(error) => error.to_string(),
                 Ok(_) => "none".to_owned(),
             };

@@ -108,7 +108,7 @@ impl Place {
         crate::paths::create_private(&paths.state)?;
         let directory = canonical(&directory)?;
         refuse_missing_gate(&config)?;
-        let backend = sandbox::choose(&paths, config.run.sandbox.value)?;
+        let backend = sandbox::choose(&paths, &directory, config.run.sandbox.value)?;
         let name = new_name();
         let lock = RunLock::acquire(&paths.state, &directory, &name)?;
         let limits =

@@ -39,7 +39,7 @@ pub struct Plan {
 /// # Errors
 /// [`Refusal`] for what would keep the run from starting.
 pub async fn plan(directory: &std::path::Path, task: Task, config: &Config, paths: &Paths) -> Result<Plan, Refusal> {
-    let backend = sandbox::choose(paths, config.run.sandbox.value)?;
+    let backend = sandbox::choose(paths, directory, config.run.sandbox.value)?;
     let choice = choice::choose(config, paths).await?;
     Ok(Plan {
         task,

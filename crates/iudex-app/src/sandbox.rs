@@ -1,6 +1,6 @@
 //! Chooses the sandbox of a run and says what is within reach of a command.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use iudex_exec::{Backend, Confinement};
@@ -11,16 +11,19 @@ use crate::refusal::Refusal;
 use crate::remembered::Memory;
 
 /// The sandbox that works here, remembered while the user, the kernel and the program stay the same.
-pub(crate) fn choose(paths: &Paths, wanted: bool) -> Result<Backend, Refusal> {
+///
+/// A program at or below the work directory is never it: the agent could put its own in its place.
+pub(crate) fn choose(paths: &Paths, directory: &Path, wanted: bool) -> Result<Backend, Refusal> {
     if !wanted {
         return Ok(Backend::None);
     }
     let memory = Memory::new(&paths.state);
-    let key = machine_key();
+    let path = iudex_exec::path_outside(directory);
+    let key = machine_key(&path);
     if let Some(program) = memory.sandbox(&key) {
         return Ok(Backend::Bubblewrap { program });
     }
-    let backend = iudex_exec::detect().map_err(|error| {
+    let backend = iudex_exec::detect_in(&path).map_err(|error| {
         Refusal::usage(
             error.to_string(),
             "install bubblewrap (apt-get install bubblewrap), or accept the risk with --no-sandbox",
@@ -33,20 +36,19 @@ pub(crate) fn choose(paths: &Paths, wanted: bool) -> Result<Backend, Refusal> {
 }
 
 /// What the answer of the probe depends on.
-fn machine_key() -> String {
+fn machine_key(path: &OsStr) -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let user = rustix::process::getuid().as_raw();
-    let program = find_in_path("bwrap");
+    let program = find_in("bwrap", path);
     let changed =
         program.as_deref().and_then(|program| std::fs::metadata(program).ok()).and_then(|meta| meta.modified().ok());
     format!("{} {} {user} {program:?} {changed:?}", kernel.trim(), boot.trim())
 }
 
-/// The first file of this name in PATH.
-pub(crate) fn find_in_path(name: &str) -> Option<PathBuf> {
-    let path: OsString = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+/// The first file of this name in this PATH.
+fn find_in(name: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Who runs commands: the agent and the gates have private caches apart from each other.

@@ -3,7 +3,7 @@
 //! Never: a capability. Started by root, bubblewrap keeps them unless told otherwise, and a remount gets through.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,11 +35,10 @@ const REPLACED: &[&str] = &["/run", "/var/run", "/tmp", "/var/tmp", "/dev", "/pr
 /// What programs need from `/run` and no daemon listens on.
 const RUN: &[&str] = &["/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/wrappers"];
 
-/// The program, from an absolute entry of PATH or its usual places.
-pub(crate) fn find() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+/// The program, from an absolute entry of this PATH or its usual places.
+pub(crate) fn find(path: &OsStr) -> Option<PathBuf> {
     let usual = ["/usr/bin", "/bin", "/usr/local/bin"].map(PathBuf::from);
-    std::env::split_paths(&path)
+    std::env::split_paths(path)
         .chain(usual)
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join("bwrap"))

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The environment of this process for a child: without `GIT_*`, without provider keys and other secret-looking names
 /// (`*_API_KEY`, `*TOKEN*`, `*SECRET*`, `*PASSWORD*`, …), without agent sockets, and with the private caches named
@@ -36,6 +36,16 @@ pub fn child_environment_from(
         environment.insert((*name).into(), caches.join(directory).into_os_string());
     }
     environment.into_iter().collect()
+}
+
+/// PATH without relative entries and without those at or below `directory`: an agent may write there, and what iudex
+/// itself runs, outside the sandbox, must not come from its hands (an activated virtual environment is such an entry).
+pub fn path_outside(directory: &Path) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let is_outside =
+        |entry: &PathBuf| entry.is_absolute() && entry.canonicalize().is_ok_and(|entry| !entry.starts_with(&directory));
+    std::env::join_paths(std::env::split_paths(&path).filter(is_outside)).unwrap_or_default()
 }
 
 /// No prompt, no pager, no lock for a mere look, no colour in what is parsed later.

@@ -17,8 +17,8 @@ mod spool;
 mod supervise;
 
 pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError};
-pub use environment::{child_environment, child_environment_from, child_environment_without};
+pub use environment::{child_environment, child_environment_from, child_environment_without, path_outside};
 pub use policy::{Decision, PolicyContext, judge};
 pub use run::run;
-pub use sandbox::{Backend, Confinement, Unavailable, detect, evidence};
+pub use sandbox::{Backend, Confinement, Unavailable, detect, detect_in, evidence};
 pub use supervise::{set_supervisor, supervise_main};

@@ -2,6 +2,7 @@
 //!
 //! Never: a mechanism that was not tried, or one that holds less than its evidence says.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use crate::{bubblewrap, landlock};
@@ -63,7 +64,15 @@ pub struct Unavailable {
 /// # Errors
 /// [`Unavailable`] when neither bubblewrap nor Landlock works.
 pub fn detect() -> Result<Backend, Unavailable> {
-    let of_bubblewrap = match bubblewrap::find() {
+    detect_in(&std::env::var_os("PATH").unwrap_or_default())
+}
+
+/// As [`detect`], with another PATH (see [`crate::path_outside`]).
+///
+/// # Errors
+/// As [`detect`].
+pub fn detect_in(path: &OsStr) -> Result<Backend, Unavailable> {
+    let of_bubblewrap = match bubblewrap::find(path) {
         None => "bwrap: not found in PATH (package bubblewrap)".to_owned(),
         Some(program) => match bubblewrap::probe(&program) {
             Ok(_) => return Ok(Backend::Bubblewrap { program }),

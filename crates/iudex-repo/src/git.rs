@@ -70,8 +70,10 @@ impl Git {
     }
 
     /// git without a repository, for the user's own configuration.
-    pub(crate) fn user_configuration() -> Self {
-        Self { arguments: Vec::new(), environment: Self::base_environment() }
+    pub(crate) fn user_configuration(work_tree: &Path) -> Self {
+        let mut git = Self { arguments: Vec::new(), environment: Self::base_environment() };
+        git.set("PATH", iudex_exec::path_outside(work_tree));
+        git
     }
 
     fn base_environment() -> Vec<(OsString, OsString)> {
@@ -90,6 +92,8 @@ impl Git {
         let mut git = Self { arguments: Vec::new(), environment: Self::base_environment() };
         git.set("GIT_DIR", git_dir);
         git.set("GIT_WORK_TREE", work_tree);
+        // Neither git nor its filter programs come from where an agent may write.
+        git.set("PATH", iudex_exec::path_outside(work_tree));
         git.arguments.push("-C".into());
         git.arguments.push(work_tree.into());
         git

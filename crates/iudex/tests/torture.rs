@@ -32,12 +32,6 @@ struct Case {
     config: String,
     #[serde(default)]
     flags: Vec<String>,
-    /// Further variables; `$PROJECT` is the project's directory, `$PATH` that of the test.
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    /// Programs of the machine that are copied into the project's `bin`; where one is missing the case is left out.
-    #[serde(default)]
-    copy_programs: Vec<String>,
     exit: i32,
     /// The word of the outcome; none when nothing was started.
     outcome: Option<String>,
@@ -140,7 +134,6 @@ cases! {
     removes_everything_behind_words
     repetition_without_end
     sample_json_in_the_middle_of_prose
-    sandbox_dies_in_the_middle
     several_fences
     stall_before_the_first_byte
     stall_forever
@@ -186,15 +179,7 @@ fn run(name: &str) {
     let case: Case = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut sandbox = Sandbox::new();
     copy(&folder.join("project"), sandbox.project());
-    if !copy_programs(&sandbox, &case.copy_programs) {
-        return;
-    }
     sandbox.configure(&case.config);
-    for (variable, value) in &case.env {
-        let project = sandbox.project().to_str().unwrap().to_owned();
-        let value = value.replace("$PROJECT", &project).replace("$PATH", &std::env::var("PATH").unwrap());
-        sandbox.set_env(variable, value);
-    }
     let server = case.server.as_ref().map(start_server);
     let model = match (&server, &case.script) {
         (Some(server), None) => {
@@ -293,22 +278,6 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(&path, &target).unwrap();
         }
     }
-}
-
-/// Copies programs of the machine into the project's `bin`; false where one is not installed, with a word about it.
-fn copy_programs(sandbox: &Sandbox, programs: &[String]) -> bool {
-    let path = std::env::var_os("PATH").unwrap();
-    for program in programs {
-        let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
-        let Some(found) = found else {
-            eprintln!("left out: {program} is not installed");
-            return false;
-        };
-        let bin = sandbox.project().join("bin");
-        fs::create_dir_all(&bin).unwrap();
-        fs::copy(found, bin.join(program)).unwrap();
-    }
-    true
 }
 
 fn start_server(server: &Server) -> ModelServer {

@@ -144,7 +144,8 @@ impl Snapshots {
         for nested in &survey.nested {
             let top = self.root.join(nested);
             let Some(repository) = Repository::at(&top).filter(|found| found.index().exists()) else { continue };
-            let listed = Git::user(&repository.git_dir, &top).run(&["ls-files", "-z"], None).unwrap_or_default();
+            let git = Git::user(&repository.git_dir, &top).with("PATH", iudex_exec::path_outside(&self.root));
+            let listed = git.run(&["ls-files", "-z"], None).unwrap_or_default();
             tracked.extend(paths::records(&listed).map(|path| nested.join(paths::from_bytes(path))));
         }
         tracked
@@ -203,7 +204,7 @@ impl Snapshots {
         if self.configuration_may_set("excludesfile") {
             let git = match &self.repository {
                 Some(repository) => self.user(repository),
-                None => Git::user_configuration(),
+                None => Git::user_configuration(&self.root),
             };
             let set = git.line(&["config", "--type=path", "--get", "core.excludesFile"], None);
             if let Ok(path) = set {

@@ -12,7 +12,7 @@ use crate::talk;
 pub(super) async fn doctor(arguments: &JsonFlag) -> Result<ExitCode, Refusal> {
     let (directory, paths) = places(arguments.cwd.as_ref())?;
     let config = Config::inspect(&directory, &Overrides::default(), &paths)?;
-    let examined = doctor::examine(&config, &paths).await;
+    let examined = doctor::examine(&directory, &config, &paths).await;
     if arguments.json {
         talk::json(&examined);
     } else {

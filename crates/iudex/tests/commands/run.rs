@@ -220,3 +220,30 @@ fn a_second_run_in_the_same_directory_names_the_first() {
     assert!(!run.is_empty());
     sandbox.iudex(&["run", "--model", &model, "after the first"]).exits(0);
 }
+
+#[test]
+fn a_check_that_can_not_run_is_void_three_times_and_then_a_person_is_asked() {
+    let mut sandbox = Sandbox::new();
+    let path = std::env::var("PATH").unwrap();
+    let Some(bubblewrap) = std::env::split_paths(&path).map(|folder| folder.join("bwrap")).find(|file| file.is_file())
+    else {
+        eprintln!("left out: bubblewrap is not installed");
+        return;
+    };
+    // A copy that the test can take away in the middle of the run.
+    let folder = sandbox.root().join("bin");
+    fs::create_dir(&folder).unwrap();
+    fs::copy(bubblewrap, folder.join("bwrap")).unwrap();
+    sandbox.set_env("PATH", format!("{}:{path}", folder.display()));
+    let command = "touch begun; until test -e go; do sleep 0.05; done";
+    let model = sandbox.script(&json!({"replies": [write("made.txt", "x"), bash(command), done()]}));
+    let child = sandbox.start(&["run", "--json", "--until", "test -f made.txt", "--model", &model, "make it"]);
+    wait_until("the agent works", || sandbox.exists("begun"));
+    fs::remove_file(folder.join("bwrap")).unwrap();
+    sandbox.write("go", "");
+    let ended = wait(child).exits(6);
+    assert_eq!(ended.result()["outcome"], "needs you");
+    let voids = ended.events().iter().filter(|event| event["ruling"]["ruling"] == "void").count();
+    assert_eq!(voids, 3, "{}", ended.out);
+    assert_eq!(sandbox.read("made.txt"), "x", "the work is kept");
+}

@@ -177,3 +177,35 @@ fn without_a_sandbox_the_outcome_says_so() {
     let ended = sandbox.iudex(&["run", "--no-sandbox", "--until", "test -f made.txt", "--model", &model, "make it"]);
     ended.exits(0).says("without a sandbox");
 }
+
+/// A project's own folder in PATH, as an activated virtual environment or direnv puts it there.
+fn with_own_folder_in_path() -> Sandbox {
+    let mut sandbox = Sandbox::new();
+    let path = format!("{}/.venv/bin:{}", sandbox.project().display(), std::env::var("PATH").unwrap());
+    sandbox.set_env("PATH", path);
+    std::fs::create_dir_all(sandbox.project().join(".venv/bin")).unwrap();
+    sandbox
+}
+
+#[test]
+fn a_program_that_the_agent_plants_in_path_runs_in_the_sandbox_only() {
+    let sandbox = with_own_folder_in_path();
+    sandbox.git(&["init", "-q"]);
+    let trace = sandbox.root().join("escaped");
+    let planted = format!("#!/bin/sh\necho \"$0\" >> {}\nexit 1\n", trace.display());
+    let mut replies = Vec::new();
+    for program in ["git", "bwrap", "bash", "python3", "cat"] {
+        replies.push(write(&format!(".venv/bin/{program}"), &planted));
+    }
+    replies.extend([bash("chmod +x .venv/bin/*"), write("made.txt", "x"), done()]);
+    let model = sandbox.script(&json!({"replies": replies}));
+    sandbox.iudex(&["run", "--until", "test -f made.txt", "--model", &model, "plant"]).exits(0);
+    sandbox.iudex(&["diff"]).exits(0);
+    sandbox.iudex(&["doctor"]);
+    sandbox
+        .iudex(&["run", "--until", "test -f made.txt", "--model", &sandbox.writes("second.txt", "x"), "again"])
+        .exits(0);
+    sandbox.iudex(&["undo", "--force"]);
+    let escaped = std::fs::read_to_string(&trace).unwrap_or_default();
+    assert!(escaped.is_empty(), "these ran outside the sandbox:\n{escaped}");
+}

@@ -200,6 +200,9 @@ fn run(name: &str) {
             None => assert!(!sandbox.exists(path), "{path} must not exist"),
         }
     }
+    for chat in server.iter().flat_map(ModelServer::chats) {
+        assert!(chat["messages"].to_string().contains("Make it so."), "the task is lost: {chat}");
+    }
     let chats = server.as_ref().map(|server| server.chats().len() as u64);
     match &case.outcome {
         Some(outcome) => judge(&case, outcome, chats, &ended),

@@ -1,5 +1,6 @@
 //! Where the executable of the supervisor is: this one.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -32,7 +33,15 @@ pub(crate) fn supervisor() -> Result<PathBuf, ExecutableError> {
         let mut programs = ["examples/supervisor", "iudex"].iter().map(|name| directory.join(name));
         return programs.find(|program| program.is_file()).ok_or(ExecutableError::NotBuilt);
     }
-    if own.is_file() { Ok(own) } else { Err(ExecutableError::Gone(own)) }
+    if is_this_program(&own) { Ok(own) } else { Err(ExecutableError::Gone(own)) }
+}
+
+/// True when this file is the program that runs. The kernel calls one that was replaced `PATH (deleted)`, and an agent
+/// that may write there could make a file of that very name.
+fn is_this_program(own: &Path) -> bool {
+    let Ok(file) = std::fs::metadata(own) else { return false };
+    let running = std::fs::metadata("/proc/self/exe");
+    file.is_file() && running.map_or(true, |running| (running.dev(), running.ino()) == (file.dev(), file.ino()))
 }
 
 /// A test program has no way to call `supervise_main`; cargo builds one that has beside it. Not in a release build.

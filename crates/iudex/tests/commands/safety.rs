@@ -3,12 +3,13 @@
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::common::{Sandbox, bash, contents, done, write};
+use crate::common::{Sandbox, bash, contents, done, wait, write};
 
 #[test]
 fn the_users_git_directory_is_byte_for_byte_as_before() {
@@ -208,4 +209,30 @@ fn a_program_that_the_agent_plants_in_path_runs_in_the_sandbox_only() {
     sandbox.iudex(&["undo", "--force"]);
     let escaped = std::fs::read_to_string(&trace).unwrap_or_default();
     assert!(escaped.is_empty(), "these ran outside the sandbox:\n{escaped}");
+}
+
+#[test]
+fn a_program_that_the_agent_puts_in_the_place_of_iudex_is_not_run() {
+    let sandbox = Sandbox::new();
+    let trace = sandbox.root().join("escaped");
+    let planted = format!("#!/bin/sh\necho ran >> {}\nexit 0\n", trace.display());
+    let own = sandbox.project().join("iudex");
+    std::fs::copy(env!("CARGO_BIN_EXE_iudex"), &own).unwrap();
+    // The kernel calls a replaced program `PATH (deleted)`.
+    let replies = json!([
+        write("iudex (deleted)", &planted),
+        bash("chmod +x iudex*"),
+        write("iudex", &planted),
+        bash("echo second"),
+        write("other.txt", "x"),
+        done()
+    ]);
+    let model = sandbox.script(&json!({"replies": replies}));
+    let usual = sandbox.command(&["run", "--until", "test -f never", "--model", &model, "plant"]);
+    let mut command = std::process::Command::new(&own);
+    command.args(usual.get_args()).env_clear().current_dir(sandbox.project());
+    command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    wait(command.spawn().unwrap()).exits(6).says("it was replaced");
+    assert!(!trace.exists(), "it ran outside the sandbox");
 }

@@ -87,3 +87,15 @@ fn a_background_process_of_the_agent_ends_with_its_command() {
     none_left(&seconds(6));
     assert!(ended.tool_results()[0].contains("background"), "{:?}", ended.tool_results());
 }
+
+#[test]
+fn ctrl_c_twice_ends_at_once_and_leaves_no_process() {
+    let sandbox = Sandbox::new();
+    let child = at_work(&sandbox, &seconds(7));
+    for _ in 0..2 {
+        // The first may have ended the program already.
+        let _ = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).output().unwrap();
+    }
+    wait(child).exits(130);
+    none_left(&seconds(7));
+}

@@ -11,11 +11,21 @@ pub struct Snapshot {
     pub raw: TreeId,
     /// The tree as git would commit it; `None` outside a repository.
     pub git: Option<TreeId>,
-    /// The private commit that keeps both.
+    /// A digest of the small ignored files (`.env`), caches left out; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<String>,
+    /// The private commit that keeps both trees.
     pub commit: CommitId,
     /// What is not in it, in words (`data/big.bin: ignored, 80 MiB`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_covered: Vec<String>,
+}
+
+impl Snapshot {
+    /// What a gate that is asked in place sees: the raw tree, and the digest of the ignored files.
+    pub fn state(&self) -> (TreeId, Option<String>) {
+        (self.raw.clone(), self.ignored.clone())
+    }
 }
 
 /// What an agent proposes: the state after a pass, pinned. Its author's own words are not in it.
@@ -30,9 +40,9 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// True when nothing differs from the base.
+    /// True when nothing differs from the base, small ignored files included.
     pub fn is_unchanged(&self) -> bool {
-        self.base.raw == self.snapshot.raw
+        self.base.state() == self.snapshot.state()
     }
 }
 

@@ -125,7 +125,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn snapshot(raw: &str) -> Snapshot {
-    Snapshot { raw: TreeId::new(raw), git: None, commit: CommitId::new("commit"), not_covered: Vec::new() }
+    Snapshot { raw: TreeId::new(raw), git: None, ignored: None, commit: CommitId::new("commit"), not_covered: Vec::new() }
 }
 
 #[track_caller]

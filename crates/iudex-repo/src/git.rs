@@ -71,7 +71,8 @@ impl Git {
 
     /// git without a repository, for the user's own configuration.
     pub(crate) fn user_configuration(work_tree: &Path) -> Self {
-        let mut git = Self { arguments: Vec::new(), environment: Self::base_environment() };
+        // From the top, where hardly anybody has a repository whose settings would be read too.
+        let mut git = Self { arguments: vec!["-C".into(), "/".into()], environment: Self::base_environment() };
         git.set("PATH", iudex_exec::path_outside(work_tree));
         git
     }

@@ -15,5 +15,4 @@ mod writer;
 
 pub use error::{OpenError, SnapshotError};
 pub use lock::{Busy, RunLock};
-pub use snapshots::{ChangeKind, ChangedPath, RestoreReport, SizeLimits, Snapshots};
-pub use survey::BUILT_IN_IGNORES;
+pub use snapshots::{RestoreReport, SizeLimits, Snapshots};

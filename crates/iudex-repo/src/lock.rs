@@ -74,8 +74,12 @@ impl RunLock {
         }
         let path = locks.join(format!("{}.lock", paths::digest(&directory)));
         let mut file = open(&path).map_err(io(&path))?;
-        if let Err(TryLockError::Error(error)) = file.try_lock() {
-            return Err(Busy::Io { path, error });
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(Busy::Io { path, error }),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Busy::Io { path, error: std::io::Error::other("held by an unknown process") });
+            }
         }
         let holder = Holder { directory: paths::encode(&directory), run: run.to_owned(), pid: std::process::id() };
         let text = serde_json::to_vec(&holder).map_err(std::io::Error::other);

@@ -65,9 +65,12 @@ pub(crate) struct Meta {
     /// The tree of ignored files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ignored: Option<String>,
-    /// Permission bits of ignored files that others may not read.
+    /// Permission bits of files that only their owner may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) private_modes: Vec<(String, u32)>,
+    /// Files that were too large to be stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) large: Vec<String>,
     /// Every ignored place that existed, covered or not: directories end in `/`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored_places: Vec<String>,

@@ -2,11 +2,11 @@
 //! Never: following a symbolic link, reading a file, or walking into dependencies and build output.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 /// Names that are ignored in a plain directory (one without a repository) whatever stands in it, and not walked into.
-pub const BUILT_IN_IGNORES: [&str; 16] = [
+pub(crate) const BUILT_IN_IGNORES: [&str; 16] = [
     "node_modules",
     "target",
     ".venv",
@@ -34,6 +34,12 @@ const MOST_ENTRIES: u64 = 200_000;
 /// Empty directories that are remembered.
 const MOST_EMPTY: usize = 2_000;
 
+/// The largest file that is stored unless the user's repository tracks it, in bytes.
+pub(crate) const MOST_BYTES_UNTRACKED: u64 = 1 << 30;
+
+/// Files with private permissions that are remembered.
+const MOST_PRIVATE: usize = 10_000;
+
 /// What a walk found. Paths are relative to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
@@ -49,6 +55,10 @@ pub(crate) struct Survey {
     pub(crate) empty: Vec<PathBuf>,
     /// Directories that are ignored by the built-in list, in a plain directory.
     pub(crate) built_in: Vec<PathBuf>,
+    /// Files above [`MOST_BYTES_UNTRACKED`], with their sizes.
+    pub(crate) large: Vec<(PathBuf, u64)>,
+    /// Files that only their owner may use, with their permission bits.
+    pub(crate) private: Vec<(PathBuf, u32)>,
     /// True when there is a `.gitignore`, or may be one in a place that was not walked into.
     pub(crate) ignore_rules: bool,
     /// True when the walk stopped before the end.
@@ -114,8 +124,17 @@ impl Walk<'_> {
                 } else {
                     survey.files += 1;
                     survey.ignore_rules |= name == ".gitignore";
+                    let metadata = entry.metadata().ok();
+                    let bytes = metadata.as_ref().map_or(0, std::fs::Metadata::len);
+                    if bytes > MOST_BYTES_UNTRACKED {
+                        survey.large.push((path.clone(), bytes));
+                    }
+                    let private = metadata.as_ref().and_then(private_mode);
+                    if let Some(mode) = private.filter(|_| survey.private.len() < MOST_PRIVATE) {
+                        survey.private.push((path, mode));
+                    }
                     if let Some((most_files, most_bytes)) = self.limits {
-                        survey.bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+                        survey.bytes += bytes;
                         if survey.files > most_files || survey.bytes > most_bytes {
                             survey.cut = true;
                             return survey;
@@ -127,6 +146,7 @@ impl Walk<'_> {
         survey.nested.sort();
         survey.special.sort();
         survey.empty.sort();
+        survey.large.sort();
         survey
     }
 
@@ -160,4 +180,10 @@ impl Walk<'_> {
         }
         None
     }
+}
+
+/// The permission bits of a file that only its owner may use.
+pub(crate) fn private_mode(metadata: &std::fs::Metadata) -> Option<u32> {
+    let mode = metadata.mode() & 0o7777;
+    (metadata.is_file() && mode.trailing_zeros() >= 6).then_some(mode)
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Place, files, git_files, git_in, picture};
+use common::{Place, changed, files, git_files, git_in, picture};
 use iudex_repo::{SizeLimits, Snapshots};
 
 /// What an agent might do to any directory.
@@ -86,13 +86,27 @@ fn a_subdirectory_reaches_beneath_itself_only() {
     place.write("subway/a.txt", "changed by the user\n");
     place.write("sub/a.txt", "changed by the agent\n");
     let pass = snapshots.take("run-2", "pass-1").unwrap();
-    let changed = snapshots.changed(&base, &pass).unwrap();
-    assert_eq!(changed.iter().map(|change| change.path.to_str().unwrap()).collect::<Vec<_>>(), ["a.txt"]);
+    assert_eq!(changed(&snapshots, &base, &pass), ["a.txt"]);
     assert_eq!(snapshots.diff_stat(&base, &pass).unwrap().summary(), "1 file changed, +1 -1");
     snapshots.restore("run-2", &base, &pass, true).unwrap();
     assert_eq!(place.read("sub/a.txt"), "one\n");
     assert_eq!(place.read("a.txt"), "changed by the user\n");
     assert_eq!(place.read("subway/a.txt"), "changed by the user\n");
+}
+
+#[test]
+fn a_directory_that_its_repository_ignores_is_a_plain_directory() {
+    let place = Place::repository();
+    place.write(".gitignore", "/scratch/\n");
+    place.write("scratch/project/a.txt", "one\n");
+    place.write("scratch/project/src/b.txt", "two\n");
+    let snapshots = place.open_at(&place.root.join("scratch/project"));
+    assert_eq!(snapshots.take_base("run-0").unwrap().git, None);
+    round_trip(&snapshots, &place.root);
+    // Unless something in it is tracked.
+    place.git(&["add", "-f", "scratch/project/a.txt"]);
+    let snapshots = place.open_at(&place.root.join("scratch/project"));
+    assert!(snapshots.take_base("run-3").unwrap().git.is_some());
 }
 
 #[test]
@@ -136,7 +150,7 @@ fn submodules_and_nested_repositories_are_covered() {
     }
     place.write("nested/new.txt", "new\n");
     let pass = snapshots.take("run-1", "pass-1").unwrap();
-    assert_eq!(snapshots.changed(&base, &pass).unwrap().len(), spoiled.len() + 1);
+    assert_eq!(changed(&snapshots, &base, &pass).len(), spoiled.len() + 1);
     snapshots.restore("run-1", &base, &pass, false).unwrap();
     assert_eq!(files(&place.root), before);
     assert_eq!(git_files(&place.root), git_before);
@@ -285,7 +299,7 @@ fn an_old_look_at_the_directory_does_not_hide_a_new_nested_repository() {
     place.write("made/x.txt", "x\n");
     git_in(&place.root.join("made"), &["init", "-q"]);
     let pass = snapshots.take("run-1", "pass-1").unwrap();
-    assert_eq!(snapshots.changed(&base, &pass).unwrap()[0].path, Path::new("made/x.txt"));
+    assert_eq!(changed(&snapshots, &base, &pass), ["made/x.txt"]);
     assert_eq!(pass.not_covered, Vec::<String>::new());
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::Place;
+use common::{Place, changed};
 use iudex_repo::{Busy, OpenError, RunLock, SizeLimits, Snapshots};
 
 #[test]
@@ -58,7 +58,7 @@ fn built_in_ignores_hold_in_a_plain_directory_only() {
         let base = snapshots.take_base("run-1").unwrap();
         place.write("target/x", "y\n");
         let pass = snapshots.take("run-1", "pass-1").unwrap();
-        assert_eq!(snapshots.changed(&base, &pass).unwrap().len(), usize::from(in_repository));
+        assert_eq!(changed(&snapshots, &base, &pass).len(), usize::from(in_repository));
     }
 }
 
@@ -261,6 +261,17 @@ fn a_directory_its_parents_and_its_children_are_locked_at_once() {
     RunLock::acquire(&place.state, &work.join("child"), "run-5").unwrap();
     drop((workshop, other));
     RunLock::acquire(&place.state, &place.root, "run-6").unwrap();
+}
+
+#[test]
+fn a_lock_file_that_somebody_holds_is_never_taken() {
+    let place = Place::plain();
+    let _lock = RunLock::acquire(&place.state, &place.root, "run-1").unwrap();
+    let files = std::fs::read_dir(place.state.join("locks")).unwrap().flatten().map(|entry| entry.path());
+    let file = files.into_iter().find(|path| path.extension().is_some()).unwrap();
+    std::fs::write(&file, r#"{"directory":"/elsewhere","run":"run-1","pid":1}"#).unwrap();
+    let taken = RunLock::acquire(&place.state, &place.root, "run-2");
+    assert!(matches!(taken, Err(Busy::Io { .. })), "{taken:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
-use common::{Place, files, git_in};
+use common::{Place, changed, files, git_in};
 use iudex_core::Restored;
 
 fn paths(list: &[&str]) -> Vec<PathBuf> {
@@ -44,21 +44,52 @@ fn filters_and_line_endings_never_touch_the_raw_bytes() {
 }
 
 #[test]
-fn a_filter_from_the_work_directory_is_not_run_after_the_base() {
+fn a_filter_is_not_run_once_an_agent_could_have_changed_what_it_reads() {
     let place = Place::repository();
-    place.write("tools/clean.sh", "#!/bin/sh\ncat\n");
-    place.git(&["config", "filter.own.clean", "sh tools/clean.sh"]);
+    place.write("tool.sh", "cat\n");
+    // Like `python -m tool`: the command names no file, and the program reads one of the work directory.
+    place.git(&["config", "filter.own.clean", "sh -c '. ./tool*'"]);
     place.write(".gitattributes", "*.own filter=own\n");
     place.write("x.own", "x\n");
     let snapshots = place.open();
     assert!(snapshots.take_base("run-1").unwrap().git.is_some());
     let ran = place.root.with_file_name("escaped");
-    place.write("tools/clean.sh", format!("#!/bin/sh\ntouch '{}'\ncat\n", ran.display()));
+    place.write("tool.sh", format!("touch '{}'; cat\n", ran.display()));
     place.write("x.own", "y\n");
     let pass = snapshots.take("run-1", "pass-1").unwrap();
+    let next = place.open().take_base("run-2").unwrap();
     assert!(!ran.exists(), "a program of the agent ran outside of the sandbox");
-    assert_eq!(pass.git, None);
-    assert!(pass.not_covered.iter().any(|line| line.contains("tools/clean.sh")), "{:?}", pass.not_covered);
+    for snapshot in [pass, next] {
+        assert_eq!(snapshot.git, None);
+        let named = snapshot.not_covered.iter().any(|line| line.contains("filter.own.clean"));
+        assert!(named, "{:?}", snapshot.not_covered);
+    }
+}
+
+#[test]
+fn git_lfs_alone_keeps_the_tree_as_git_would_commit_it() {
+    let place = Place::repository();
+    place.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
+    place.git(&["config", "filter.lfs.process", "git-lfs filter-process"]);
+    let snapshots = place.open();
+    snapshots.take_base("run-1").unwrap();
+    assert!(snapshots.take("run-1", "pass-1").unwrap().git.is_some());
+    place.git(&["config", "lfs.extension.own.clean", "own %f"]);
+    assert_eq!(snapshots.take("run-1", "pass-2").unwrap().git, None);
+}
+
+#[test]
+fn a_filter_of_an_included_file_that_the_agent_wrote_is_not_run() {
+    let place = Place::repository();
+    place.git(&["config", "include.path", "../team.gitconfig"]);
+    let snapshots = place.open();
+    assert!(snapshots.take_base("run-1").unwrap().git.is_some());
+    let ran = place.root.with_file_name("escaped");
+    let command = format!("touch '{}'; cat", ran.display());
+    git_in(&place.root, &["config", "-f", "team.gitconfig", "filter.own.clean", &command]);
+    place.write(".gitattributes", "* filter=own\n");
+    assert_eq!(snapshots.take("run-1", "pass-1").unwrap().git, None);
+    assert!(!ran.exists(), "a program of the agent ran outside of the sandbox");
 }
 
 #[test]
@@ -166,13 +197,12 @@ fn a_deleted_gitignore_neither_brings_dependencies_in_nor_undo_deletes_them() {
     let base = snapshots.take_base("run-1").unwrap();
     place.remove(".gitignore");
     let pass = snapshots.take("run-1", "pass-1").unwrap();
-    let changed: Vec<_> = snapshots.changed(&base, &pass).unwrap().into_iter().map(|change| change.path).collect();
-    assert_eq!(changed, paths(&[".gitignore"]));
+    assert_eq!(changed(&snapshots, &base, &pass), [".gitignore"]);
     assert_ne!(pass.git, base.git);
     // Stronger than the frozen rules: the files show, and still must not go.
     place.write(".gitignore", "!node_modules/\n!*.bin\n");
     let pass = snapshots.take("run-1", "pass-2").unwrap();
-    assert!(snapshots.changed(&base, &pass).unwrap().len() > 1);
+    assert!(changed(&snapshots, &base, &pass).len() > 1);
     snapshots.restore("run-1", &base, &pass, false).unwrap();
     assert_eq!(files(&place.root), before);
 }
@@ -191,8 +221,7 @@ fn a_new_file_beside_nothing_but_ignored_files_is_seen() {
     place.write("empty/new.c", "source\n");
     place.write("out/deep/main.o", "spoiled\n");
     let pass = snapshots.take("run-1", "pass-1").unwrap();
-    let changed: Vec<_> = snapshots.changed(&base, &pass).unwrap().into_iter().map(|change| change.path).collect();
-    assert_eq!(changed, paths(&["empty/new.c", "out/deep/main.c", "out/new.c"]));
+    assert_eq!(changed(&snapshots, &base, &pass), ["empty/new.c", "out/deep/main.c", "out/new.c"]);
     snapshots.restore("run-1", &base, &pass, false).unwrap();
     assert_eq!(files(&place.root), before);
 }
@@ -347,6 +376,70 @@ fn permissions_of_a_replaced_file_stay() {
     let pass = snapshots.take("run-1", "pass-1").unwrap();
     snapshots.restore("run-1", &base, &pass, false).unwrap();
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn private_permissions_come_back_with_a_deleted_file() {
+    let place = Place::repository();
+    place.write("untracked.key", "secret\n");
+    for path in ["a.txt", "untracked.key"] {
+        std::fs::set_permissions(place.root.join(path), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let before = files(&place.root);
+    let snapshots = place.open();
+    let base = snapshots.take_base("run-1").unwrap();
+    place.remove("a.txt");
+    place.remove("untracked.key");
+    let pass = snapshots.take("run-1", "pass-1").unwrap();
+    snapshots.restore("run-1", &base, &pass, false).unwrap();
+    assert_eq!(files(&place.root), before);
+}
+
+#[test]
+fn an_untracked_file_above_a_gigabyte_is_named_and_not_stored() {
+    let sparse = |path: PathBuf| std::fs::File::create(path).unwrap().set_len((1 << 30) + 1).unwrap();
+    for in_repository in [true, false] {
+        let place = if in_repository { Place::repository() } else { Place::plain() };
+        place.write("grows.log", "small\n");
+        let snapshots = place.open();
+        let base = snapshots.take_base("run-1").unwrap();
+        place.write(".gitignore", "ignored.bin\n");
+        for path in ["data.bin", "grows.log", "ignored.bin"] {
+            sparse(place.root.join(path));
+        }
+        let pass = snapshots.take("run-1", "pass-1").unwrap();
+        assert_eq!(pass.not_covered, ["data.bin: untracked, 1.0 GiB", "grows.log: untracked, 1.0 GiB"]);
+        assert_eq!(pass.git.is_some(), in_repository);
+        assert_eq!(changed(&snapshots, &base, &pass), [".gitignore", "grows.log"]);
+        let report = snapshots.restore("run-1", &base, &pass, false).unwrap();
+        assert!(report.kept.contains(&PathBuf::from("data.bin")), "{report:?}");
+        assert_eq!(place.read("grows.log"), "small\n");
+    }
+}
+
+#[test]
+fn work_in_ignored_files_alone_is_another_state_and_caches_are_not() {
+    let place = Place::repository();
+    place.write(".gitignore", ".env\n/build/\n__pycache__/\n*.log\n");
+    let snapshots = place.open();
+    let base = snapshots.take_base("run-1").unwrap();
+    let pass = |label: &str| snapshots.take("run-1", label).unwrap();
+    assert_eq!(pass("idle").state(), base.state());
+    place.write("src/__pycache__/b.pyc", "cache\n");
+    assert_eq!(pass("cache").state(), base.state(), "a check that only wrote its cache must not be asked again");
+    place.write(".env", "A=1\n");
+    let first = pass("env");
+    assert_eq!(first.raw, base.raw);
+    assert_ne!(first.state(), base.state());
+    place.write("build/out/app.js", "product\n");
+    let second = pass("build");
+    assert_ne!(second.state(), first.state());
+    assert_eq!(place.open().take_base("run-2").unwrap().state(), second.state(), "a base sees what a pass sees");
+    place.write("build/out/app.js", "product\n");
+    assert_eq!(pass("same").state(), second.state(), "the same bytes are the same state");
+    place.remove("build");
+    place.remove(".env");
+    assert_eq!(pass("gone").state(), base.state());
 }
 
 #[test]

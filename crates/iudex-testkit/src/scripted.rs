@@ -468,6 +468,7 @@ pub fn snapshot(tree: u64) -> Snapshot {
     Snapshot {
         raw: TreeId::new(format!("tree-{tree}")),
         git: None,
+        ignored: None,
         commit: CommitId::new(format!("commit-{tree}")),
         not_covered: Vec::new(),
     }

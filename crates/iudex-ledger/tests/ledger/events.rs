@@ -48,6 +48,7 @@ pub fn snapshot(name: &str) -> Snapshot {
     Snapshot {
         raw: TreeId::new(format!("raw-{name}")),
         git: Some(TreeId::new(format!("git-{name}"))),
+        ignored: None,
         commit: CommitId::new(format!("commit-{name}")),
         not_covered: Vec::new(),
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use iudex_core::{DiffStat, FileStat, Snapshot};
 
-use super::{ChangeKind, ChangedPath, Snapshots};
+use super::Snapshots;
 use crate::error::SnapshotError;
 use crate::paths;
 
@@ -34,18 +34,7 @@ pub(super) struct Difference {
 }
 
 impl Snapshots {
-    /// The paths that differ from `from` to `to`, beneath the work directory.
-    pub fn changed(&self, from: &Snapshot, to: &Snapshot) -> Result<Vec<ChangedPath>, SnapshotError> {
-        let differences = self.differences(from.raw.as_str(), to.raw.as_str())?;
-        let kind = |difference: &Difference| match (&difference.from, &difference.to) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Deleted,
-            _ => ChangeKind::Modified,
-        };
-        Ok(differences.into_iter().map(|(path, difference)| ChangedPath { kind: kind(&difference), path }).collect())
-    }
-
-    /// The same with lines added and removed.
+    /// The paths that differ from `from` to `to`, beneath the work directory, with lines added and removed.
     pub fn diff_stat(&self, from: &Snapshot, to: &Snapshot) -> Result<DiffStat, SnapshotError> {
         if from.raw == to.raw {
             return Ok(DiffStat::default());

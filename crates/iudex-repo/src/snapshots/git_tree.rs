@@ -1,7 +1,8 @@
 //! The tree as git would commit it: `git add -A` with the user's configuration on a copy of the user's index, objects
-//! written to the private store. Never: a write to the user's git directory, or a program of the work directory run as
-//! a filter once the agent could have changed it.
+//! written to the private store. Never: a write to the user's git directory, or a filter program run once an agent could
+//! have changed what it runs.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use super::Snapshots;
@@ -16,24 +17,38 @@ const INDEX: &str = "git-index";
 
 impl Snapshots {
     /// The tree, or no tree and the reason: what git would refuse to commit (a missing filter program) does not keep
-    /// anybody from working.
-    pub(super) fn git_tree(&self, repository: &Repository, is_base: bool) -> Taken {
-        self.try_git_tree(repository, is_base).unwrap_or_else(|error| Taken {
+    /// anybody from working. `filter` is a setting that has git run a program which may no longer be trusted: a filter
+    /// runs outside of any sandbox, and whatever it reads from the work directory (a module, a configuration file) may
+    /// be the agent's, also when its command names no file there.
+    pub(super) fn git_tree(
+        &self,
+        repository: &Repository,
+        filter: Result<Option<String>, SnapshotError>,
+        left_out: &[OsString],
+    ) -> Taken {
+        self.try_git_tree(repository, filter, left_out).unwrap_or_else(|error| Taken {
             tree: String::new(),
             not_covered: vec![format!("the tree as git would commit it: {}", error.message)],
         })
     }
 
-    fn try_git_tree(&self, repository: &Repository, is_base: bool) -> Result<Taken, SnapshotError> {
+    fn try_git_tree(
+        &self,
+        repository: &Repository,
+        filter: Result<Option<String>, SnapshotError>,
+        left_out: &[OsString],
+    ) -> Result<Taken, SnapshotError> {
+        if let Some(name) = filter? {
+            return Err(SnapshotError::new(format!(
+                "{name} runs a program outside of the sandbox, and an agent has worked here since"
+            )));
+        }
         let index = self.store.git_dir.join(INDEX);
         copy_with_time(&repository.index(), &index)?;
         let git = self.user(repository).with("GIT_INDEX_FILE", &index);
-        if !is_base {
-            self.refuse_own_filters(&git)?;
-        }
         let mut arguments = vec!["-c".into(), self.excludes_setting()];
         arguments.extend(["add", "-A", "--ignore-errors"].map(Into::into));
-        arguments.extend(self.leave_out_state());
+        arguments.extend_from_slice(left_out);
         let output = git.output(&arguments, None)?;
         if !matches!(output.status.code(), Some(0 | 1)) || crate::git::could_not_store(&output) {
             return Err(crate::git::failure("add", &output));
@@ -51,37 +66,10 @@ impl Snapshots {
     }
 
     /// Ignore rules as they were at the base, so that a deleted `.gitignore` does not bring in every dependency.
-    fn excludes_setting(&self) -> std::ffi::OsString {
-        let mut setting = std::ffi::OsString::from("core.excludesFile=");
+    fn excludes_setting(&self) -> OsString {
+        let mut setting = OsString::from("core.excludesFile=");
         setting.push(self.store.git_dir.join("info/exclude"));
         setting
-    }
-
-    /// A clean filter runs outside of any sandbox. One whose command names a file of the work directory could have
-    /// been rewritten by the agent, so after the base it is not run.
-    fn refuse_own_filters(&self, git: &Git) -> Result<(), SnapshotError> {
-        if !self.configuration_may_set("filter") {
-            return Ok(());
-        }
-        let output = git.output(&["config", "-z", "--get-regexp", r"^filter\..*\.(clean|process)$"], None)?;
-        for record in paths::records(&output.stdout) {
-            let text = String::from_utf8_lossy(record);
-            let Some((name, command)) = text.split_once('\n') else { continue };
-            let words = command.split(|character: char| character.is_whitespace() || "'\"|;&()<>=".contains(character));
-            if let Some(word) = words.into_iter().find(|word| self.names_own_file(word)) {
-                return Err(SnapshotError::new(format!("{name} runs `{word}`, a file of the work directory")));
-            }
-        }
-        Ok(())
-    }
-
-    fn names_own_file(&self, word: &str) -> bool {
-        if word.is_empty() || word == "." {
-            return false;
-        }
-        let path = self.root.join(word);
-        let beneath = path.canonicalize().is_ok_and(|path| path.starts_with(&self.root) && path != self.root);
-        beneath && Path::new(word) != Path::new("/")
     }
 }
 

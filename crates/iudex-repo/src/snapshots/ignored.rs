@@ -1,16 +1,19 @@
 //! Ignored files, small ones, in a tree of their own: what an agent could spoil without anybody seeing it (`.env`).
 //! Never: a long walk through dependencies or build output.
 
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 use super::raw_tree::{Usability, usability};
-use super::take::{BASE, listed};
+use super::take::{BASE, join, listed};
 use super::{Snapshots, guard};
 use crate::error::SnapshotError;
 use crate::git::Git;
 use crate::paths;
-use crate::survey::BUILT_IN_IGNORES;
+use crate::survey::{BUILT_IN_IGNORES, private_mode};
 
 /// The index of ignored files, in the store.
 pub(super) const INDEX: &str = "ignored-index";
@@ -31,6 +34,8 @@ const MOST_PLACES: usize = 5_000;
 #[derive(Debug, Default)]
 pub(super) struct Ignored {
     pub(super) tree: Option<String>,
+    /// A digest of the present contents, caches left out; `None` without such files.
+    pub(super) state: Option<String>,
     pub(super) private_modes: Vec<(String, u32)>,
     pub(super) places: Vec<String>,
     pub(super) not_covered: Vec<String>,
@@ -114,14 +119,9 @@ impl Snapshots {
         if listing.others.is_empty() && outdated.is_empty() {
             return Ok(Ignored::default());
         }
-        let mut gathering = Gathering::default();
         let others = listing.others.iter().map(|(path, directory)| (path.as_path(), *directory));
-        let mut places: Vec<(&Path, bool)> = others.chain(outdated.iter().map(|path| (*path, false))).collect();
-        // Single files first: they are the ones that somebody wrote.
-        places.sort_by_key(|(path, directory)| (*directory, path.to_owned()));
-        for (path, directory) in &places {
-            if *directory { gathering.add_directory(&self.root, path) } else { gathering.add_file(&self.root, path) }
-        }
+        let places = others.chain(outdated.iter().map(|path| (*path, false))).collect();
+        let (places, gathering) = self.gather(places);
         let patterns: Vec<Vec<u8>> = places
             .iter()
             .take(MOST_PLACES)
@@ -129,10 +129,14 @@ impl Snapshots {
             .collect();
         self.write_exclude(&patterns)?;
 
-        let tree = self.ignored_tree(&gathering.files, true)?;
+        let (tree, state) = std::thread::scope(|scope| {
+            let state = scope.spawn(|| self.state_of(&gathering.files));
+            (self.ignored_tree(&gathering.files, true), join(state.join()))
+        });
         let left_out = gathering.left_out.iter().map(|(path, why)| (path.as_path(), why.clone()));
         let ignored = Ignored {
-            tree,
+            tree: tree?,
+            state,
             private_modes: self.private_modes(&gathering.files),
             places: places
                 .iter()
@@ -143,6 +147,53 @@ impl Snapshots {
         };
         *guard(&self.watched) = Some(Watched { run: run.to_owned(), paths: gathering.files });
         Ok(ignored)
+    }
+
+    /// Gathers what is in these places within the bounds, single files first: they are the ones that somebody wrote.
+    fn gather<'a>(&self, mut places: Vec<(&'a Path, bool)>) -> (Vec<(&'a Path, bool)>, Gathering) {
+        let mut gathering = Gathering::default();
+        places.sort_by_key(|(path, directory)| (*directory, path.to_owned()));
+        for (path, directory) in &places {
+            if *directory { gathering.add_directory(&self.root, path) } else { gathering.add_file(&self.root, path) }
+        }
+        (places, gathering)
+    }
+
+    /// The digest of the ignored files of this moment, those that the base does not have included.
+    pub(super) fn ignored_state(&self, git: &Git) -> Result<Option<String>, SnapshotError> {
+        let listing = self.list_ignored(git)?;
+        let places = listing.others.iter().map(|(path, directory)| (path.as_path(), *directory)).collect();
+        Ok(self.state_of(&self.gather(places).1.files))
+    }
+
+    /// A digest of paths, kinds and contents. What lies in a directory of a built-in name is a cache or a product: a
+    /// check that writes it does not make another state.
+    fn state_of(&self, files: &[PathBuf]) -> Option<String> {
+        let is_cache =
+            |path: &Path| path.components().any(|part| BUILT_IN_IGNORES.iter().any(|name| part.as_os_str() == *name));
+        let mut files: Vec<&PathBuf> = files.iter().filter(|path| !is_cache(path)).collect();
+        if files.is_empty() {
+            return None;
+        }
+        files.sort();
+        let mut digest = Sha256::new();
+        for path in files {
+            let full = self.root.join(path);
+            let (kind, contents) = match full.symlink_metadata() {
+                Ok(metadata) if metadata.is_symlink() => {
+                    (b'l', std::fs::read_link(&full).unwrap_or_default().into_os_string().into_vec())
+                }
+                Ok(metadata) => {
+                    let kind = if metadata.permissions().mode() & 0o100 == 0 { b'f' } else { b'x' };
+                    (kind, std::fs::read(&full).unwrap_or_default())
+                }
+                Err(_) => continue,
+            };
+            digest.update(path.as_os_str().as_bytes());
+            digest.update([0, kind]);
+            digest.update(Sha256::digest(&contents));
+        }
+        Some(paths::hex(&digest.finalize()))
     }
 
     /// Keeps the present state of the ignored files that were kept at the base of the run.
@@ -195,9 +246,7 @@ impl Snapshots {
     fn private_modes(&self, files: &[PathBuf]) -> Vec<(String, u32)> {
         let mode = |path: &PathBuf| {
             let metadata = self.root.join(path).symlink_metadata().ok()?;
-            let mode = metadata.permissions().mode() & 0o7777;
-            let for_owner = mode.trailing_zeros() >= 6;
-            (metadata.is_file() && for_owner).then(|| (paths::encode(path), mode))
+            private_mode(&metadata).map(|mode| (paths::encode(path), mode))
         };
         files.iter().filter_map(mode).collect()
     }
@@ -277,7 +326,7 @@ impl Gathering {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     if bytes >= 1 << 30 {
         format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
     } else {

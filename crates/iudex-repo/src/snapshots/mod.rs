@@ -9,6 +9,7 @@ mod git_tree;
 mod ignored;
 mod raw_tree;
 mod restore;
+mod settings;
 mod take;
 
 pub(crate) use compare::{Entry, Mode};
@@ -63,27 +64,9 @@ pub struct Snapshots {
     survey: Mutex<Option<(Survey, Instant)>>,
     metas: Mutex<HashMap<CommitId, Meta>>,
     watched: Mutex<Option<ignored::Watched>>,
+    /// The user's global ignore file, where the configuration names one.
+    excludes: Mutex<Option<PathBuf>>,
     cleaned: AtomicBool,
-}
-
-/// One path that differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedPath {
-    /// Relative to the work directory.
-    pub path: PathBuf,
-    /// How it differs.
-    pub kind: ChangeKind,
-}
-
-/// How a path differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// Only in the later one.
-    Added,
-    /// In both, different (bytes, mode or type).
-    Modified,
-    /// Only in the earlier one.
-    Deleted,
 }
 
 /// What a restore did. Paths are relative to the work directory.
@@ -92,14 +75,15 @@ pub struct RestoreReport {
     /// Brought back or removed.
     pub restored: Vec<PathBuf>,
     /// Changed by somebody else since the last snapshot of iudex, and kept. Also a `.git` that was not there at the
-    /// base: a repository may hold work that no snapshot has.
+    /// base (a repository may hold work that no snapshot has), and a new file that is too large for a snapshot.
     pub kept: Vec<PathBuf>,
 }
 
 impl Snapshots {
     /// Opens the snapshots of `directory` (absolute, existing), stored under `state/snapshots/…`. Writes nothing.
     ///
-    /// A directory in a repository whose top is `/` or the home directory is taken as a plain directory.
+    /// A directory in a repository whose top is `/` or the home directory, or that ignores it, is taken as a plain
+    /// directory.
     pub fn open(state: &Path, directory: &Path, limits: SizeLimits) -> Result<Self, OpenError> {
         let work_directory = directory.canonicalize().map_err(|error| SnapshotError::io("enter", directory, &error))?;
         let home = place::home();
@@ -107,6 +91,7 @@ impl Snapshots {
         if place::is_forbidden(&work_directory, home.as_deref(), repository.as_ref()) {
             return Err(OpenError::Forbidden(work_directory));
         }
+        let repository = repository.filter(|found| !is_ignored_by(found, &work_directory));
         let root = repository.as_ref().map_or_else(|| work_directory.clone(), |found| found.root.clone());
         let prefix = work_directory.strip_prefix(&root).map(Path::to_owned).unwrap_or_default();
         let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
@@ -122,6 +107,7 @@ impl Snapshots {
             survey: Mutex::new(None),
             metas: Mutex::new(HashMap::new()),
             watched: Mutex::new(None),
+            excludes: Mutex::new(None),
             cleaned: AtomicBool::new(false),
         };
         if snapshots.repository.is_none() {
@@ -153,11 +139,6 @@ impl Snapshots {
             Some((survey, when)) if when.elapsed() < oldest => survey,
             _ => self.walk().survey(),
         }
-    }
-
-    /// The top of the repository, when the work directory is in one.
-    pub fn repository_root(&self) -> Option<&Path> {
-        self.repository.as_ref().map(|repository| repository.root.as_path())
     }
 
     /// The work directory, canonical.
@@ -263,6 +244,17 @@ impl Snapshots {
         guard(&self.metas).insert(commit.clone(), meta.clone());
         Ok(meta)
     }
+}
+
+/// True when the repository around a directory ignores it and tracks nothing in it: no snapshot of that repository
+/// would ever show a change there.
+fn is_ignored_by(repository: &Repository, directory: &Path) -> bool {
+    if repository.root == directory {
+        return false;
+    }
+    let git = Git::user(&repository.git_dir, &repository.root);
+    let arguments = ["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), directory.as_os_str()];
+    git.output(&arguments, None).is_ok_and(|output| output.status.success())
 }
 
 /// A panic of another thread leaves these caches in order, so poison does not matter.

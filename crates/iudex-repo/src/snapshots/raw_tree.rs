@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::thread::ScopedJoinHandle;
 
-use super::Snapshots;
 use super::ignored::{Ignored, Listing};
 use super::take::{Taken, join, listed};
+use super::{Snapshots, guard};
 use crate::error::SnapshotError;
 use crate::git::{self, Git};
 use crate::paths;
@@ -31,8 +31,11 @@ const SEED: &str = ".iudex-seed";
 
 /// How much a snapshot takes in beside what is not ignored.
 pub(super) enum Extent<'scope> {
-    /// The ignored files that the base of the run has.
-    Pass,
+    /// The ignored files that the base of the run has; without `rules` there is no other either.
+    Pass {
+        /// True when there may be ignore rules.
+        rules: bool,
+    },
     /// Ignored files within the bounds, and the paths that the user tracks although ignore rules match them.
     Base(ScopedJoinHandle<'scope, Vec<PathBuf>>),
     /// The same where no rule was found, which saves two processes.
@@ -46,16 +49,22 @@ impl Snapshots {
         run: &str,
         survey: &Survey,
         extent: Extent<'_>,
+        large: &[(PathBuf, u64)],
     ) -> Result<(Taken, Ignored), SnapshotError> {
         let git = self.raw_git();
         self.seed_nested(&git, survey)?;
+        if !large.is_empty() {
+            // One that was small before: without its entry undo brings the small one back.
+            let grown = paths::joined(large.iter().map(|(path, _)| path.as_path()));
+            git.run(&["update-index", "--force-remove", "-z", "--stdin"], Some(&grown))?;
+        }
         let mut arguments: Vec<OsString> = Vec::new();
         if survey.files > MANY_FILES && !self.store.git_dir.join("index").exists() {
             // Files above this size are streamed into one pack, which is many times faster than a file each.
             arguments.extend(["-c", "core.bigFileThreshold=1", "-c", "pack.compression=1"].map(Into::into));
         }
         arguments.extend(["add", "-A", "--ignore-errors"].map(Into::into));
-        arguments.extend(self.leave_out_state());
+        arguments.extend(self.pathspecs(large));
         let output = git.output(&arguments, None)?;
         if !matches!(output.status.code(), Some(0 | 1)) || git::could_not_store(&output) {
             return Err(git::failure("add", &output));
@@ -69,9 +78,14 @@ impl Snapshots {
                 let ignored = self.ignored_first(run, &Listing::of_directories(&survey.built_in), &[])?;
                 return Ok((Taken { tree, not_covered }, ignored));
             }
-            Extent::Pass => {
-                let tree = git.line(&["write-tree", "--missing-ok"], None)?;
-                return Ok((Taken { tree, not_covered }, self.ignored_again(run)?));
+            Extent::Pass { rules } => {
+                let (tree, ignored, state) = std::thread::scope(|scope| {
+                    let state = rules.then(|| scope.spawn(|| self.ignored_state(&git)));
+                    let tree = git.line(&["write-tree", "--missing-ok"], None);
+                    let ignored = self.ignored_again(run);
+                    (tree, ignored, state.map_or(Ok(None), |state| join(state.join())))
+                });
+                return Ok((Taken { tree: tree?, not_covered }, Ignored { state: state?, ..ignored? }));
             }
         };
         if !tracked.is_empty() {
@@ -106,12 +120,42 @@ impl Snapshots {
         if large { self.private() } else { self.store.git(&self.root) }
     }
 
-    /// Pathspecs that leave out iudex's own state when it lies in the tree; none when it does not.
-    pub(super) fn leave_out_state(&self) -> Vec<OsString> {
-        let Ok(relative) = self.state.strip_prefix(&self.root) else { return Vec::new() };
-        let mut exclude = OsString::from(":(exclude,top,literal)");
-        exclude.push(relative);
-        vec!["--".into(), ".".into(), exclude]
+    /// Pathspecs that leave out files, and iudex's own state when it lies in the tree; none when there is neither.
+    pub(super) fn pathspecs(&self, left_out: &[(PathBuf, u64)]) -> Vec<OsString> {
+        let state = self.state.strip_prefix(&self.root).ok();
+        let left_out = state.into_iter().chain(left_out.iter().map(|(path, _)| path.as_path()));
+        let excludes: Vec<OsString> = left_out
+            .map(|relative| {
+                let mut exclude = OsString::from(":(exclude,top,literal)");
+                exclude.push(relative);
+                exclude
+            })
+            .collect();
+        if excludes.is_empty() { excludes } else { ["--".into(), ".".into()].into_iter().chain(excludes).collect() }
+    }
+
+    /// The large files that would be stored, although the user's repository does not track them.
+    pub(super) fn too_large(&self, survey: &Survey) -> Result<Vec<(PathBuf, u64)>, SnapshotError> {
+        if survey.large.is_empty() {
+            return Ok(Vec::new());
+        }
+        let listed = |git: &Git, options: &[&str]| -> Result<HashSet<PathBuf>, SnapshotError> {
+            let mut arguments: Vec<OsString> = vec!["ls-files".into(), "-z".into()];
+            arguments.extend(options.iter().map(OsString::from));
+            arguments.push("--".into());
+            arguments.extend(survey.large.iter().map(|(path, _)| path.clone().into_os_string()));
+            let output = git.with("GIT_LITERAL_PATHSPECS", "1").run(&arguments, None)?;
+            Ok(paths::records(&output).map(paths::from_bytes).collect())
+        };
+        let tracked = match &self.repository {
+            Some(repository) if repository.index().exists() => listed(&self.user(repository), &[])?,
+            _ => HashSet::new(),
+        };
+        let git = self.raw_git();
+        self.seed_nested(&git, survey)?;
+        let shown = listed(&git, &["-c", "-o", "--exclude-standard"])?;
+        let stored = |(path, _): &&(PathBuf, u64)| shown.contains(path) && !tracked.contains(path);
+        Ok(survey.large.iter().filter(stored).cloned().collect())
     }
 
     fn seed_nested(&self, git: &Git, survey: &Survey) -> Result<(), SnapshotError> {
@@ -201,33 +245,18 @@ impl Snapshots {
     }
 
     fn global_excludes(&self) -> Option<PathBuf> {
-        if self.configuration_may_set("excludesfile") {
-            let git = match &self.repository {
-                Some(repository) => self.user(repository),
-                None => Git::user_configuration(&self.root),
-            };
-            let set = git.line(&["config", "--type=path", "--get", "core.excludesFile"], None);
-            if let Ok(path) = set {
-                return Some(PathBuf::from(path)).filter(|path| !path.as_os_str().is_empty());
-            }
+        match guard(&self.excludes).clone() {
+            Some(path) => Some(path).filter(|path| !path.as_os_str().is_empty()),
+            None => configuration_home().map(|directory| directory.join("git/ignore")),
         }
-        configuration_home().map(|directory| directory.join("git/ignore"))
     }
 
-    /// False when no configuration file of the user holds the word (lower case). Asking git takes a process, and
-    /// hardly anybody sets what is asked for.
-    pub(super) fn configuration_may_set(&self, word: &str) -> bool {
-        let mut files: Vec<PathBuf> = ["/etc", "/usr/etc", "/usr/local/etc", "/opt/homebrew/etc"]
-            .map(|etc| Path::new(etc).join("gitconfig"))
-            .into();
-        files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
-        files.extend(configuration_home().map(|directory| directory.join("git/config")));
-        files.extend(self.repository.as_ref().map(|repository| repository.common_dir.join("config")));
-        files.extend(self.repository.as_ref().map(|repository| repository.git_dir.join("config.worktree")));
-        files.iter().filter_map(|file| std::fs::read(file).ok()).any(|text| {
-            let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
-            text.contains(word) || text.contains("[include")
-        })
+    /// True when the rules as they were at the base are more than the built-in ones.
+    pub(super) fn has_frozen_rules(&self) -> bool {
+        let rules = std::fs::read(self.store.git_dir.join("info/exclude")).unwrap_or_default();
+        let built_in =
+            |line: &[u8]| BUILT_IN_IGNORES.iter().any(|name| line.strip_suffix(b"/") == Some(name.as_bytes()));
+        rules.split(|byte| *byte == b'\n').any(|line| !matches!(line, [] | [b'#', ..]) && !built_in(line))
     }
 }
 

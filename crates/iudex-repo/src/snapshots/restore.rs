@@ -31,7 +31,8 @@ struct Plan {
     private_modes: BTreeMap<PathBuf, u32>,
     empty_now: Vec<PathBuf>,
     empty_then: Vec<PathBuf>,
-    new_repositories: Vec<PathBuf>,
+    /// Repositories that were not there, and files that no snapshot holds.
+    unsaved: Vec<PathBuf>,
 }
 
 impl Snapshots {
@@ -103,6 +104,11 @@ impl Snapshots {
         };
         let ours_empty: HashSet<PathBuf> = beneath(&ours_meta.empty).into_iter().collect();
         let nested_then = beneath(&target_meta.nested);
+        let large_then = beneath(&target_meta.large);
+        let large_now: Vec<PathBuf> = beneath(&present_meta.large)
+            .into_iter()
+            .filter(|path| !large_then.contains(path) && !changes.contains_key(path))
+            .collect();
         Ok(Plan {
             changes,
             others: others.into_keys().filter(|path| !is_temporary(path)).collect(),
@@ -118,10 +124,11 @@ impl Snapshots {
                 .collect(),
             empty_now: beneath(&present_meta.empty).into_iter().filter(|path| ours_empty.contains(path)).collect(),
             empty_then: beneath(&target_meta.empty),
-            new_repositories: beneath(&present_meta.nested)
+            unsaved: beneath(&present_meta.nested)
                 .into_iter()
                 .filter(|path| !nested_then.contains(path))
                 .map(|path| path.join(".git"))
+                .chain(large_now)
                 .collect(),
         })
     }
@@ -195,9 +202,8 @@ impl Snapshots {
             let todo: Vec<(&PathBuf, Option<&Entry>)> = shown.iter().map(|path| (path, None)).collect();
             Self::apply(&mut writer, plan, &todo, &mut report)?;
         }
-        let repositories =
-            plan.new_repositories.iter().filter(|path| self.work_directory.join(path).symlink_metadata().is_ok());
-        report.kept.extend(repositories.cloned());
+        let unsaved = plan.unsaved.iter().filter(|path| self.work_directory.join(path).symlink_metadata().is_ok());
+        report.kept.extend(unsaved.cloned());
         for list in [&mut report.restored, &mut report.kept] {
             list.sort();
             list.dedup();

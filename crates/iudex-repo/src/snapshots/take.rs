@@ -1,12 +1,14 @@
 //! Takes a snapshot: the raw tree and the tree as git would commit it side by side, then one commit that names them.
 //! Never: half a snapshot under a name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iudex_core::{CommitId, Snapshot, TreeId};
 
+use super::ignored::size;
 use super::raw_tree::Extent;
+use super::settings::Settings;
 use super::{OLDEST_WALK, Snapshots, guard};
 use crate::error::SnapshotError;
 use crate::object;
@@ -31,39 +33,63 @@ impl Snapshots {
     pub(super) fn record(&self, run: &str, label: &str) -> Result<Snapshot, SnapshotError> {
         let is_base = label == BASE;
         self.prepare()?;
-        let user_rules = is_base && self.write_exclude(&[])?;
-        let survey = self.survey(if is_base { OLDEST_WALK } else { Duration::ZERO });
+        // Of an earlier run, or of this one: an agent may have been here.
+        let first = is_base && !self.store.git_dir.join("index").exists();
+        let (survey, settings) = std::thread::scope(|scope| {
+            let asked = (is_base || self.repository.is_some()).then(|| scope.spawn(|| self.settings()));
+            let survey = self.survey(if is_base { OLDEST_WALK } else { Duration::ZERO });
+            (survey, asked.map_or_else(|| Ok(Settings::default()), |asked| join(asked.join())))
+        });
+        if is_base {
+            *guard(&self.excludes) = settings.as_ref().ok().and_then(|settings| settings.excludes.clone());
+        }
+        let user_rules = if is_base { self.write_exclude(&[])? } else { self.has_frozen_rules() };
+        let large = self.too_large(&survey)?;
+        let left_out = self.pathspecs(&large);
+        let filter = if first { Ok(None) } else { settings.map(|settings| settings.filter) };
         let (raw, ignored, git) = std::thread::scope(|scope| {
-            let git = self.repository.as_ref().map(|repository| scope.spawn(|| self.git_tree(repository, is_base)));
+            let left_out = &left_out;
+            let git = self
+                .repository
+                .as_ref()
+                .map(|repository| scope.spawn(move || self.git_tree(repository, filter, left_out)));
             let extent = if !is_base {
-                Extent::Pass
+                Extent::Pass { rules: user_rules || survey.ignore_rules }
             } else if user_rules || survey.ignore_rules {
                 Extent::Base(scope.spawn(|| self.tracked_paths(&survey)))
             } else {
                 Extent::BaseWithoutRules
             };
-            let raw = self.raw_tree(run, &survey, extent);
+            let raw = self.raw_tree(run, &survey, extent, &large);
             let git = git.map(|handle| join(handle.join()));
             raw.map(|(raw, ignored)| (raw, ignored, git))
         })?;
 
         let mut not_covered = named_special(&survey);
+        let untracked = |(path, bytes): &(PathBuf, u64)| format!("{}: untracked, {}", path.display(), size(*bytes));
+        not_covered.extend(large.iter().take(MOST_NAMES).map(untracked));
         not_covered.extend(raw.not_covered);
         not_covered.extend(ignored.not_covered);
         let git_tree = git.and_then(|taken| {
             not_covered.extend(taken.not_covered);
             (!taken.tree.is_empty()).then_some(taken.tree)
         });
+        let mut private_modes = ignored.private_modes;
+        private_modes.extend(survey.private.iter().map(|(path, mode)| (paths::encode(path), *mode)));
+        private_modes.sort();
+        private_modes.dedup();
         let meta = Meta {
             prefix: paths::encode(&self.prefix),
             git: git_tree,
             ignored: ignored.tree,
-            private_modes: ignored.private_modes,
+            private_modes,
+            large: large.iter().map(|(path, _)| paths::encode(path)).collect(),
             ignored_places: ignored.places,
             nested: self.repositories(&survey),
             empty: survey.empty.iter().map(|path| paths::encode(path)).collect(),
         };
-        self.commit(run, label, raw.tree, meta, not_covered)
+        let snapshot = self.commit(run, label, raw.tree, meta, not_covered)?;
+        Ok(Snapshot { ignored: ignored.state, ..snapshot })
     }
 
     /// Directories with a `.git`; the top is the empty path.
@@ -92,7 +118,7 @@ impl Snapshots {
         let commit = CommitId::new(commit);
         let git = meta.git.clone().map(TreeId::new);
         guard(&self.metas).insert(commit.clone(), meta);
-        Ok(Snapshot { raw: TreeId::new(raw), git, commit, not_covered })
+        Ok(Snapshot { raw: TreeId::new(raw), git, ignored: None, commit, not_covered })
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use iudex_core::Snapshot;
 use iudex_repo::{SizeLimits, Snapshots};
 
 pub struct Place {
@@ -68,6 +69,11 @@ impl Place {
     pub fn open_at(&self, directory: &Path) -> Snapshots {
         Snapshots::open(&self.state, directory, SizeLimits::default()).unwrap()
     }
+}
+
+/// The paths that differ.
+pub fn changed(snapshots: &Snapshots, from: &Snapshot, to: &Snapshot) -> Vec<String> {
+    snapshots.diff_stat(from, to).unwrap().files.into_iter().map(|file| file.path).collect()
 }
 
 pub fn git_in(directory: &Path, arguments: &[&str]) -> String {

@@ -34,6 +34,8 @@ pub(super) struct Pass<'a> {
     changed: bool,
     digest: String,
     without_call: u32,
+    /// Whether it was told that it says done though no file has changed.
+    told_unchanged: bool,
     steps: u32,
     usage: Usage,
     summary: String,
@@ -56,6 +58,7 @@ impl<'a> Pass<'a> {
             changed: false,
             digest,
             without_call: 0,
+            told_unchanged: false,
             steps: 0,
             usage: Usage::default(),
             summary: String::new(),

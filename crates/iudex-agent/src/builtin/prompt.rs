@@ -11,12 +11,15 @@ use iudex_model::{ActionFormat, ToolSpec, WireTool, estimate_tokens, instruction
 use super::conversation::Opening;
 use super::project;
 
+/// The most tokens of file contents in a first message: half a minute of reading for a small model on a processor.
+const MOST_FILE_TOKENS: u64 = 2_000;
+
 /// The system prompt of a format.
 pub(super) fn system(format: ActionFormat, tools: &[ToolSpec]) -> String {
     format!(
         "You are a coding agent. You work in the current directory of a project; paths are relative to it.\n{}\nRead a \
-         file before you edit it. Check your work before you finish. Never send a call again whose result you have: \
-         nothing changes by repeating it.",
+         file before you edit it, unless its text is here already. Change files until the task is solved, then finish. \
+         Do not send the same call again while no file has changed.",
         instructions(format, tools)
     )
 }
@@ -44,7 +47,7 @@ pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Pat
     let mentioned = format!("{task}\n{gates}");
     let files = match order.strategy {
         PromptStrategy::Plain => project::names(work_dir),
-        PromptStrategy::WithFiles => project::contents(work_dir, window / 4, &mentioned),
+        PromptStrategy::WithFiles => project::contents(work_dir, MOST_FILE_TOKENS.min(window / 4), &mentioned),
     };
     Opening { notes: notes.map(|notes| project_notes(notes, window / 10)).unwrap_or_default(), files, task, gates }
 }
@@ -140,6 +143,15 @@ pub(super) fn no_call(format: ActionFormat) -> String {
     };
     format!(
         "You called no tool, so nothing was done: no file has changed. {how} If there is nothing to do, say so again."
+    )
+}
+
+/// When the model says that it is finished though no file has changed.
+pub(super) fn done_unchanged(format: ActionFormat) -> String {
+    format!(
+        "No file has changed, so nothing is solved yet: an edit that fails changes nothing. Write or edit the file that \
+         solves the task, then {}.",
+        how_to_finish(format)
     )
 }
 

@@ -19,6 +19,9 @@ const MOST_BYTES: u64 = 32 << 20;
 /// Lines that are shown of a change or of the nearest place.
 const MOST_SHOWN: usize = 12;
 
+/// Lines of the file that a failed match shows, where it has so many.
+const LEAST_SHOWN: usize = 6;
+
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
         name: "edit",
@@ -359,7 +362,8 @@ fn not_found(document: &Document, flat: &str, change: &Change, problem: &NotFoun
         message.push_str(" Nothing there is like it. Read the file and copy old from it.");
         return message;
     };
-    let most = lines_of(&change.old).len().clamp(1, MOST_SHOWN);
+    // A model that has not read the file needs more than the line that it guessed.
+    let most = lines_of(&change.old).len().clamp(LEAST_SHOWN, MOST_SHOWN);
     let lines: Vec<String> = document.lines[first..].iter().take(most).map(|line| text::visible(&line.body)).collect();
     let lines = lines.join("\n");
     let _ = write!(message, " The nearest text is at line {}:\n{lines}\nCopy old exactly from the file.", first + 1);

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use iudex_core::{Event, Limit, PassEnd, Progress, Usage};
+use iudex_core::{Event, Limit, PassEnd, PassStart, Progress, Usage};
 use iudex_model::{Completion, Delta, Finish, ModelError};
 
 use super::super::compaction::compact;
@@ -13,6 +13,9 @@ use super::Pass;
 
 /// An answer below so many tokens is not worth a call.
 const LEAST_ANSWER: u64 = 16;
+
+/// A fresh conversation samples at least this warm: at the temperature that failed a small model fails the same way.
+const FRESH_TEMPERATURE: f32 = 0.5;
 
 /// Tokens that stay free for what the estimate does not see (the frame of the chat template).
 const MARGIN: u64 = 48;
@@ -40,6 +43,9 @@ impl Pass<'_> {
             // A new conversation with the same seed would only bring the same answers.
             let pass = u64::from(self.order.number.0.saturating_sub(1));
             request.seed = self.agent.settings.seed.map(|seed| seed.wrapping_add(pass));
+            if matches!(self.order.start, PassStart::Fresh { .. }) {
+                request.temperature = request.temperature.max(FRESH_TEMPERATURE);
+            }
 
             let step = self.steps + 1;
             self.context.events.emit(Event::ModelCallStarted { step, prompt_tokens });

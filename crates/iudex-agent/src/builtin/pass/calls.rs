@@ -33,7 +33,7 @@ impl Pass<'_> {
         self.agent.talk.answer(completion.text, made, open);
         for (call, title) in calls.iter().zip(titles) {
             if call.name == DONE {
-                return Some(self.take_done(call, is_native));
+                return self.take_done(call, is_native);
             }
             if let Some(end) = self.run_call(call, &title).await {
                 return Some(end);
@@ -42,8 +42,21 @@ impl Pass<'_> {
         None
     }
 
-    /// The model says that it is finished.
-    fn take_done(&mut self, call: &ToolCall, is_native: bool) -> PassEnd {
+    /// The model says that it is finished. When a gate waits and nothing has changed it is told so, once: a small model
+    /// takes an edit that failed for one that was made.
+    fn take_done(&mut self, call: &ToolCall, is_native: bool) -> Option<PassEnd> {
+        if !self.order.gates.is_empty() && !self.told_unchanged && !self.has_changed() {
+            self.told_unchanged = true;
+            let told = prompt::done_unchanged(self.agent.format);
+            self.intervened("nothing_changed", &told);
+            if is_native {
+                self.agent.talk.result(told);
+            } else {
+                self.agent.talk.open.clear();
+                self.agent.talk.note(told);
+            }
+            return None;
+        }
         if let Some(summary) = call.arguments.get("summary").and_then(|summary| summary.as_str()) {
             summary.clone_into(&mut self.summary);
         }
@@ -52,7 +65,7 @@ impl Pass<'_> {
         } else {
             self.agent.talk.open.clear();
         }
-        PassEnd::Finished
+        Some(PassEnd::Finished)
     }
 
     /// Runs one call and adds its result.

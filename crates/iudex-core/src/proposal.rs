@@ -40,9 +40,9 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// True when nothing differs from the base, small ignored files included.
+    /// True when no file differs from the base, ignored ones aside.
     pub fn is_unchanged(&self) -> bool {
-        self.base.state() == self.snapshot.state()
+        self.base.raw == self.snapshot.raw
     }
 }
 

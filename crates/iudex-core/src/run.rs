@@ -146,8 +146,8 @@ struct Run<'a> {
     last_ruling: Option<(GateKind, Ruling)>,
     /// The state that the last directive was about.
     last_ruled: Option<Snapshot>,
-    /// Rework rulings by raw tree: the same state is never gated twice in a run.
-    ruled: HashMap<TreeId, (GateKind, Rework)>,
+    /// Rework rulings by [`Snapshot::state`]: the same state is never gated twice in a run.
+    ruled: HashMap<(TreeId, Option<String>), (GateKind, Rework)>,
     findings: Vec<(String, FindingId)>,
     tried: Vec<String>,
     passes: u32,
@@ -192,9 +192,14 @@ impl<'a> Run<'a> {
             gates: self.briefs.clone(),
             limits: self.setup.limits.clone(),
         });
-        let Some(base) = unless_cancelled(self.setup.cancel, self.setup.workspace.base()).await else {
+        if self.setup.cancel.is_cancelled() {
             return Ok(Ready::Ends(Outcome::Aborted));
-        };
+        }
+        // Awaited also when it is cancelled meanwhile: the lock of the directory must not go while git still writes.
+        let base = self.setup.workspace.base().await;
+        if self.setup.cancel.is_cancelled() {
+            return Ok(Ready::Ends(Outcome::Aborted));
+        }
         let base = base.map_err(|error| NotStarted { message: error.message, hint: error.hint })?;
         self.emit(Event::BaseTaken { base: base.clone() });
         self.last_ruled = Some(base.clone());
@@ -231,7 +236,7 @@ impl<'a> Run<'a> {
                     return Ok(Ready::Go);
                 }
                 Ruling::Rework(rework) => {
-                    self.ruled.entry(base.raw.clone()).or_insert((gate, rework));
+                    self.ruled.entry(base.state()).or_insert((gate, rework));
                     return Ok(Ready::Go);
                 }
                 Ruling::Void(void) => {

@@ -129,7 +129,7 @@ impl Stage {
 
     /// A workspace where everything works.
     pub fn workspace(&self) -> FakeWorkspace {
-        FakeWorkspace { stage: self.clone(), base: None, pins: VecDeque::new(), restores: VecDeque::new(), fails: None }
+        FakeWorkspace { stage: self.clone(), base: None, pins: VecDeque::new(), restores: VecDeque::new(), ignored: VecDeque::new(), fails: None }
     }
 
     /// Where every part passes before it answers: the place to cancel. It yields, so that a cancelled run is left here.
@@ -373,6 +373,7 @@ pub struct FakeWorkspace {
     base: Option<u64>,
     pins: VecDeque<Option<&'static str>>,
     restores: VecDeque<Restore>,
+    ignored: VecDeque<&'static str>,
     fails: Option<&'static str>,
 }
 
@@ -387,8 +388,6 @@ pub enum Restore {
     Fails(&'static str),
     /// Works, after this time.
     Takes(Duration),
-    /// Never ends.
-    Hangs,
 }
 
 impl FakeWorkspace {
@@ -403,6 +402,13 @@ impl FakeWorkspace {
     #[must_use]
     pub fn pins(mut self, pins: impl IntoIterator<Item = Option<&'static str>>) -> Self {
         self.pins = pins.into_iter().collect();
+        self
+    }
+
+    /// The ignored files at each pin, in order; none at the base and after these.
+    #[must_use]
+    pub fn ignored(mut self, states: impl IntoIterator<Item = &'static str>) -> Self {
+        self.ignored = states.into_iter().collect();
         self
     }
 
@@ -428,7 +434,10 @@ impl Workspace for FakeWorkspace {
         self.stage.reach("pin").await;
         match self.pins.pop_front().flatten() {
             Some(message) => Err(workspace_error(message)),
-            None => Ok(snapshot(self.stage.tree())),
+            None => {
+                let ignored = self.ignored.pop_front().map(str::to_owned);
+                Ok(Snapshot { ignored, ..snapshot(self.stage.tree()) })
+            }
         }
     }
 
@@ -443,7 +452,6 @@ impl Workspace for FakeWorkspace {
                 tokio::time::sleep(duration).await;
                 Vec::new()
             }
-            Some(Restore::Hangs) => std::future::pending().await,
         };
         self.stage.inner.tree.set(self.base.unwrap_or_default());
         Ok(Restored::Done { kept })

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::{NextPass, Run, Start, outcome_of_end, unless_cancelled};
+use super::{NextPass, Run, Start, outcome_of_end};
 use crate::controller::Move;
 use crate::directive::{Directive, DirectiveFacts};
 use crate::event::Event;
@@ -71,9 +71,11 @@ impl Run<'_> {
 
     /// Goes back to the base; where somebody else's change is in the way the files stay and the move becomes fresh.
     async fn resample(&mut self) -> Result<Move, Outcome> {
-        let Some(restored) = unless_cancelled(self.setup.cancel, self.setup.workspace.restore_base()).await else {
+        if self.setup.cancel.is_cancelled() {
             return Err(Outcome::Aborted);
-        };
+        }
+        // Not cancellable: a restore that is left goes on writing when the lock of the directory is gone.
+        let restored = self.setup.workspace.restore_base().await;
         let (chosen, text) = match restored {
             Ok(Restored::Done { kept }) if kept.is_empty() => return Ok(Move::Resample),
             Ok(Restored::Done { kept }) => (Move::Resample, format!("Kept, changed by somebody else: {}", join(&kept))),
@@ -108,7 +110,13 @@ impl Run<'_> {
     async fn changed_since_last(&mut self, proposal: &Proposal) -> Vec<String> {
         let Some(last) = self.last_ruled.clone() else { return Vec::new() };
         match self.setup.workspace.diff_stat(&last, &proposal.snapshot).await {
-            Ok(stat) => stat.files.into_iter().map(|file| file.path).collect(),
+            Ok(stat) => {
+                let mut changed: Vec<String> = stat.files.into_iter().map(|file| file.path).collect();
+                if last.ignored != proposal.snapshot.ignored {
+                    changed.push("ignored files".to_owned());
+                }
+                changed
+            }
             Err(_) => Vec::new(),
         }
     }

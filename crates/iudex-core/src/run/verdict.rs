@@ -16,13 +16,14 @@ impl Run<'_> {
         if self.setup.gates.is_empty() {
             return Verdict::Unvalidated;
         }
-        if let Some((gate, rework)) = self.ruled.get(&proposal.snapshot.raw).cloned() {
+        if let Some((gate, rework)) = self.ruled.get(&proposal.snapshot.state()).cloned() {
             self.emit(Event::RulingStands { pass: proposal.pass });
             self.last_ruling = Some((gate, Ruling::Rework(rework.clone())));
             return Verdict::Rework { gate, rework, unchanged: true };
         }
-        if proposal.is_unchanged() {
-            return self.nothing_changed();
+        // Ignored files may be products of the gate itself. Only a base that a gate sent back shows that they are work.
+        if proposal.is_unchanged() && !self.ruled.contains_key(&proposal.base.state()) {
+            return self.nothing_changed(proposal);
         }
         let mut acceptances = Vec::new();
         for index in 0..self.setup.gates.len() {
@@ -39,7 +40,7 @@ impl Run<'_> {
             match ruling {
                 Ruling::Accepted(accepted) => acceptances.push(accepted),
                 Ruling::Rework(rework) => {
-                    self.ruled.insert(proposal.snapshot.raw.clone(), (gate, rework.clone()));
+                    self.ruled.insert(proposal.snapshot.state(), (gate, rework.clone()));
                     return Verdict::Rework { gate, rework, unchanged: false };
                 }
                 Ruling::Void(void) => return Verdict::NeedsYou(void.reason),
@@ -75,8 +76,8 @@ impl Run<'_> {
         }
     }
 
-    /// Every gate accepts the base, and the proposal is the base: nothing was done, and that is never done.
-    fn nothing_changed(&mut self) -> Verdict {
+    /// No gate has sent the base back, and the proposal is the base: nothing was done, and that is never done.
+    fn nothing_changed(&mut self, proposal: &Proposal) -> Verdict {
         self.nothing_changed += 1;
         let gate = self.briefs[0].kind;
         let (guards, why) = if self.green_baseline {
@@ -90,9 +91,13 @@ impl Run<'_> {
         if self.nothing_changed > 1 || !self.may_send_back(gate) {
             return Verdict::NeedsYou(why.to_owned());
         }
-        let what = format!(
-            "Nothing changed: no file differs from the start, so nothing has been done yet.{guards} Do the task."
-        );
+        let differs = if proposal.base.ignored == proposal.snapshot.ignored {
+            "no file differs"
+        } else {
+            "only files that git ignores differ"
+        };
+        let what =
+            format!("Nothing changed: {differs} from the start, so nothing has been done yet.{guards} Do the task.");
         let mut ruling = Ruling::Rework(Rework {
             findings: vec![Finding::new(what)],
             fingerprint: Fingerprint("nothing changed".to_owned()),

@@ -68,6 +68,25 @@ async fn red_before_any_work_and_nothing_changed_is_not_gated_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn work_in_ignored_files_alone_is_gated_when_the_base_was_sent_back() {
+    let scene = Scene::new(nothing(3)).check([Answer::Rework("the value in .env is wrong"), Answer::Accept]);
+    let played = scene.workspace(|workspace| workspace.ignored(["one", "one", "two"])).play().await;
+    assert_eq!((played.word(), played.report().passes), ("done (checked in place only)", 3));
+    assert_eq!((played.asked().len(), played.count("ruling_stands")), (2, 1), "the same state is not gated again");
+    assert!(played.directives()[0].contains("ignored files"), "{}", played.directives()[0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ignored_files_alone_are_never_done_when_no_gate_sent_the_base_back() {
+    let green = Scene::new(nothing(2)).gate_with_baseline(GateKind::Check, [Answer::Accept], []);
+    for scene in [green, Scene::new(nothing(2)).gate(GateKind::Check, [])] {
+        let played = scene.workspace(|workspace| workspace.ignored(["product", "product"])).play().await;
+        assert_eq!((played.word(), played.asked()), ("needs you", vec![]), "a product of the check is no work");
+        assert!(played.directives()[0].contains("only files that git ignores"), "{}", played.directives()[0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_red_baseline_of_two_is_enough_for_the_ruling_to_stand() {
     let scene = Scene::new([Step::nothing(), Step::done(1)])
         .gate_with_baseline(GateKind::Check, [Answer::Accept], [Answer::Accept])

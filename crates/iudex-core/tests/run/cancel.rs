@@ -113,12 +113,19 @@ async fn a_baseline_that_hangs_is_left_before_any_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restore_that_hangs_is_left_and_nothing_is_charged_for_it() {
+async fn a_restore_is_ended_before_the_run_is_and_nothing_is_charged_for_it() {
     let stuck = |tree| Step::ends(PassEnd::Stuck { why: "repeats".to_owned() }).tree(tree);
     let scene = Scene::new([stuck(1), stuck(2)]).check(["a", "b"].map(Answer::Rework));
-    let scene = scene.workspace(|workspace| workspace.restores([Restore::Hangs]));
-    let played = cancelled_after_ten_seconds(scene).await;
+    let scene = scene.workspace(|workspace| workspace.restores([Restore::Takes(seconds(30))]));
+    let cancel = scene.stage.cancel().clone();
+    let (played, ()) = tokio::join!(scene.play(), async {
+        tokio::time::sleep(seconds(10)).await;
+        cancel.cancel();
+    });
+    assert_eq!(*played.outcome(), Outcome::Aborted);
+    assert_eq!(played.took, seconds(30), "the restore would have gone on writing after the end of the run");
     assert_eq!((played.report().passes, played.report().retries), (2, 1));
+    assert_saved(&played);
 }
 
 #[tokio::test(start_paused = true)]

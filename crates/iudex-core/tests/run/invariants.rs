@@ -85,20 +85,20 @@ fn budgets_hold(events: &[Event], report: &RunReport, limits: &Limits) {
 /// In order of their kinds, each again only while it is void and at most three times, never twice about a state that was
 /// sent back, and none after one that did not accept.
 fn gates_are_asked_rightly(events: &[Event]) {
-    let mut sent_back: HashSet<TreeId> = HashSet::new();
+    let mut sent_back: HashSet<(TreeId, Option<String>)> = HashSet::new();
     let mut tree = None;
     let mut last: Option<(GateKind, Ruling)> = None;
     let mut voids = 0;
     for event in events {
         match event {
             Event::Pinned { proposal, .. } => {
-                tree = Some(proposal.snapshot.raw.clone());
+                tree = Some(proposal.snapshot.state());
                 last = None;
                 voids = 0;
             }
             Event::GateStarted { gate, pass: Some(_) } => {
                 let tree = tree.as_ref().unwrap();
-                assert!(!sent_back.contains(tree), "{tree} was gated again");
+                assert!(!sent_back.contains(tree), "{tree:?} was gated again");
                 match &last {
                     None => {}
                     Some((before, Ruling::Accepted(_))) => assert!(gate >= before, "{gate:?} after {before:?}"),
@@ -117,7 +117,7 @@ fn gates_are_asked_rightly(events: &[Event]) {
                 last = Some((*gate, ruling.clone()));
             }
             Event::GateRuled { pass: None, ruling: Ruling::Rework(rework), .. } => {
-                sent_back.insert(rework.evidence.as_ref().unwrap().tree.clone());
+                sent_back.insert((rework.evidence.as_ref().unwrap().tree.clone(), None));
             }
             _ => {}
         }

@@ -21,7 +21,7 @@ impl RunWorkspace {
         Self { snapshots, run, base: None, ours: None }
     }
 
-    /// Runs git on a blocking thread, so that a cancelled run does not wait for a large tree.
+    /// Runs git on a blocking thread, which goes on when its future is dropped: whoever holds the run lock awaits it.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Snapshots, &str) -> Result<T, SnapshotError> + Send + 'static,

@@ -87,10 +87,11 @@ async fn only_model_of_machine(paths: &Paths) -> Result<ModelChoice, Refusal> {
 
 /// Finds the server that has a model: the one where it was last, when it still answers, else any on the usual ports.
 async fn find_by_name(name: String, paths: &Paths) -> Result<ModelChoice, Refusal> {
-    if let Some(address) = Memory::new(&paths.state).address_of(&name)
+    if let Some(address) = Memory::new(&paths.state).local_address_of(&name)
         && accepts_connections(&address).await
     {
-        return Ok(ModelChoice { name, base_url: Some(address), chosen_because: None });
+        let because = Some("where this model answered within the last hour".to_owned());
+        return Ok(ModelChoice { name, base_url: Some(address), chosen_because: because });
     }
     let servers = discover(ports(paths).as_deref()).await;
     let having: Vec<&Found> = servers.iter().filter(|server| server.models.contains(&name)).collect();
@@ -120,11 +121,15 @@ async fn find_by_name(name: String, paths: &Paths) -> Result<ModelChoice, Refusa
 }
 
 async fn only_model_at(config: &Config, base_url: &str) -> Result<String, Refusal> {
-    let models = iudex_model::list_models(base_url, key(config)?.as_deref(), config.model.ca_file.value.as_deref())
-        .await
-        .map_err(|error| {
-            Refusal::no_model(format!("{base_url} does not tell its models: {error}"), "name the model with --model")
-        })?;
+    let models = iudex_model::list_models(
+        base_url,
+        key_for(base_url, config)?.as_deref(),
+        config.model.ca_file.value.as_deref(),
+    )
+    .await
+    .map_err(|error| {
+        Refusal::no_model(format!("{base_url} does not tell its models: {error}"), "name the model with --model")
+    })?;
     match &models[..] {
         [model] => Ok(model.clone()),
         [] => Err(Refusal::usage(format!("{base_url} has no chat model"), "name the model with --model")),
@@ -133,6 +138,21 @@ async fn only_model_at(config: &Config, base_url: &str) -> Result<String, Refusa
             "choose one with --model",
         )),
     }
+}
+
+/// The key for a server, which is that of the configured address alone: whatever else listens on a port of this machine
+/// never gets it.
+pub(crate) fn key_for(base_url: &str, config: &Config) -> Result<Option<String>, Refusal> {
+    if is_configured(base_url, config) { key(config) } else { Ok(None) }
+}
+
+pub(crate) fn is_configured(base_url: &str, config: &Config) -> bool {
+    config
+        .model
+        .base_url
+        .value
+        .as_deref()
+        .is_some_and(|own| own.trim_end_matches('/') == base_url.trim_end_matches('/'))
 }
 
 /// The key: `IUDEX_API_KEY`, else the variable that the configuration names.
@@ -191,7 +211,7 @@ pub(crate) async fn open(choice: &ModelChoice, config: &Config, paths: &Paths) -
     let settings = OpenAiSettings {
         base_url: base_url.clone(),
         model: choice.name.clone(),
-        api_key: key(config)?,
+        api_key: key_for(base_url, config)?,
         window: config.model.context.value,
         price: price(config),
         timeouts: timeouts(config),
@@ -201,6 +221,15 @@ pub(crate) async fn open(choice: &ModelChoice, config: &Config, paths: &Paths) -
     let model = OpenAiModel::open(settings).await.map_err(|error| cannot_open(&error, choice))?;
     memory.keep_facts(model.facts());
     Ok(Rc::new(model))
+}
+
+/// The window, as far as it is known without asking the model for an answer.
+pub(crate) async fn known_window(choice: &ModelChoice, config: &Config, paths: &Paths) -> Result<Option<u64>, Refusal> {
+    let Some(base_url) = &choice.base_url else {
+        return Ok(Some(open(choice, config, paths).await?.facts().window));
+    };
+    let remembered = Memory::new(&paths.state).facts(base_url, &choice.name);
+    Ok(config.model.context.value.or(remembered.map(|facts| facts.window)))
 }
 
 fn cannot_open(error: &ModelError, choice: &ModelChoice) -> Refusal {

@@ -41,7 +41,8 @@ pub enum State {
 pub async fn examine(directory: &Path, config: &Config, paths: &Paths) -> Vec<Examined> {
     // What stands in the project may be the work of an agent.
     let path = iudex_exec::path_outside(directory);
-    let mut all = vec![program("git", &path), program("bash", &path), sandbox(&path), ledger(paths)];
+    let sandbox = if config.run.sandbox.value { sandbox(&path) } else { switched_off(config) };
+    let mut all = vec![program("git", &path), program("bash", &path), sandbox, ledger(paths)];
     all.push(descendants());
     all.extend(models(config, paths).await);
     all
@@ -58,8 +59,17 @@ fn program(name: &str, path: &OsStr) -> Examined {
             let text = String::from_utf8_lossy(&output.stdout);
             good(name, text.lines().next().unwrap_or_default())
         }
-        Ok(output) => bad(name, format!("exits {:?}", output.status.code()), &format!("install {name} anew")),
+        Ok(output) => bad(name, crate::setup::exit_words(output.status), &format!("install {name} anew")),
         Err(error) => bad(name, error.to_string(), &format!("install {name} (apt-get install {name})")),
+    }
+}
+
+fn switched_off(config: &Config) -> Examined {
+    Examined {
+        name: "sandbox".to_owned(),
+        state: State::Weak,
+        found: format!("switched off ({})", config.run.sandbox.source),
+        advice: Some("commands can read and change all that you can; remove sandbox = false".to_owned()),
     }
 }
 
@@ -107,65 +117,70 @@ fn ledger(paths: &Paths) -> Examined {
 }
 
 async fn models(config: &Config, paths: &Paths) -> Vec<Examined> {
+    let mut all = Vec::new();
+    let key = crate::choice::key(config).unwrap_or_else(|refusal| {
+        all.push(bad("key", refusal.message, &refusal.hint.unwrap_or_default()));
+        None
+    });
     let mut servers: Vec<(String, String, Vec<String>)> = discover(crate::choice::ports(paths).as_deref())
         .await
         .into_iter()
         .map(|server| (server.kind, server.base_url, server.models))
         .collect();
-    let key = crate::choice::key(config).ok().flatten();
     if let Some(base_url) = &config.model.base_url.value
         && !servers.iter().any(|(_, address, _)| address == base_url)
     {
         match iudex_model::list_models(base_url, key.as_deref(), config.model.ca_file.value.as_deref()).await {
             Ok(models) => servers.push(("configured".to_owned(), base_url.clone(), models)),
             Err(error) => {
-                return vec![bad("model", format!("{base_url}: {error}"), "start that server, or change base-url")];
+                all.push(bad("model", format!("{base_url}: {error}"), "start that server, or change base-url"))
             }
         }
+    } else if servers.is_empty() {
+        all.push(bad("model", "no server answers", "run `iudex setup`, or start your own server"));
     }
-    if servers.is_empty() {
-        return vec![bad("model", "no server answers", "run `iudex setup`, or start your own server")];
-    }
-    let mut all = Vec::new();
     for (kind, base_url, models) in servers {
+        // The key belongs to the configured address alone.
+        let key = key.as_ref().filter(|_| crate::choice::is_configured(&base_url, config));
         for model in models {
-            let facts = OpenAiModel::open(OpenAiSettings {
-                base_url: base_url.clone(),
-                model: model.clone(),
-                api_key: key.clone(),
-                window: config.model.context.value,
-                price: None,
-                timeouts: Timeouts { max_retries: 0, ..Timeouts::default() },
-                ca_file: config.model.ca_file.value.clone(),
-                remembered: None,
-            })
-            .await;
-            all.push(match facts {
-                Ok(opened) => {
-                    let facts = opened.facts();
-                    let format = if facts.enforces_schema { "json (enforced)" } else { "native or text" };
-                    let found = format!(
-                        "{model} ({kind}, {base_url}), window {} ({}), format {format}",
-                        facts.window, facts.window_source
-                    );
-                    if facts.window < 8192 {
-                        Examined {
-                            name: "model".to_owned(),
-                            state: State::Weak,
-                            found,
-                            advice: Some("start the server with a window of 8,192 tokens or more".to_owned()),
-                        }
-                    } else {
-                        good("model", found)
-                    }
-                }
-                Err(error) => {
-                    bad("model", format!("{model} ({kind}, {base_url}): {error}"), "look at the server's log")
-                }
-            });
+            all.push(examine_model(config, &kind, &base_url, model, key.cloned()).await);
         }
     }
     all
+}
+
+async fn examine_model(config: &Config, kind: &str, base_url: &str, model: String, key: Option<String>) -> Examined {
+    let opened = OpenAiModel::open(OpenAiSettings {
+        base_url: base_url.to_owned(),
+        model: model.clone(),
+        api_key: key,
+        window: config.model.context.value,
+        price: None,
+        timeouts: Timeouts { max_retries: 0, ..Timeouts::default() },
+        ca_file: config.model.ca_file.value.clone(),
+        remembered: None,
+    })
+    .await;
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            return bad("model", format!("{model} ({kind}, {base_url}): {error}"), "look at the server's log");
+        }
+    };
+    let facts = opened.facts();
+    let format = if facts.enforces_schema { "json (enforced)" } else { "native or text" };
+    let found =
+        format!("{model} ({kind}, {base_url}), window {} ({}), format {format}", facts.window, facts.window_source);
+    if facts.window < 8192 {
+        Examined {
+            name: "model".to_owned(),
+            state: State::Weak,
+            found,
+            advice: Some("start the server with a window of 8,192 tokens or more".to_owned()),
+        }
+    } else {
+        good("model", found)
+    }
 }
 
 fn good(name: &str, found: impl Into<String>) -> Examined {

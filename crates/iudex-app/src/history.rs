@@ -73,7 +73,7 @@ impl History {
     /// # Errors
     /// [`Refusal`] when the run has no snapshots any more.
     pub fn diff(&self, run: &RunRow, colour: bool) -> Result<Vec<u8>, Refusal> {
-        let (base, last) = self.states(run)?;
+        let (base, last) = states(&self.ledger, &run.run)?;
         Ok(self.snapshots(run)?.diff(&base, &last, colour)?)
     }
 
@@ -82,7 +82,7 @@ impl History {
     /// # Errors
     /// [`Refusal`] when the run has no snapshots any more.
     pub fn diff_stat(&self, run: &RunRow) -> Result<DiffStat, Refusal> {
-        let (base, last) = self.states(run)?;
+        let (base, last) = states(&self.ledger, &run.run)?;
         Ok(self.snapshots(run)?.diff_stat(&base, &last)?)
     }
 
@@ -92,16 +92,8 @@ impl History {
     /// # Errors
     /// [`Refusal`] when another run works there, or the snapshots are gone.
     pub fn undo(&self, run: &RunRow, force: bool) -> Result<RestoreReport, Refusal> {
-        let (base, last) = self.states(run)?;
         let _lock = RunLock::acquire(&self.paths.state, Path::new(&run.directory), "undo")?;
-        Ok(self.snapshots(run)?.restore(&run.run, &base, &last, force)?)
-    }
-
-    fn states(&self, run: &RunRow) -> Result<(Snapshot, Snapshot), Refusal> {
-        let (base, last) = self.ledger.snapshots(&run.run)?;
-        let base = base.ok_or_else(|| Refusal::plain(format!("run {} ended before a snapshot was taken", run.run)))?;
-        let last = last.unwrap_or_else(|| base.clone());
-        Ok((base, last))
+        restore(&self.ledger, &self.snapshots(run)?, &run.run, force)
     }
 
     fn snapshots(&self, run: &RunRow) -> Result<Snapshots, Refusal> {
@@ -110,16 +102,27 @@ impl History {
     }
 }
 
-/// Undoes the last run of a place that is open already and holds the lock.
-pub(crate) fn undo_in(
-    snapshots: &Snapshots,
+/// The state before a run, and the last one that it left.
+fn states(ledger: &Ledger, run: &str) -> Result<(Snapshot, Snapshot), Refusal> {
+    let (base, last) = ledger.snapshots(run)?;
+    let base = base.ok_or_else(|| {
+        Refusal::usage(
+            format!("run {run} ended before a snapshot was taken"),
+            "it changed nothing; `iudex log` lists the runs, and an earlier one can be named",
+        )
+    })?;
+    let last = last.unwrap_or_else(|| base.clone());
+    Ok((base, last))
+}
+
+/// Brings the files back as they were before a run. The caller holds the lock of the directory.
+pub(crate) fn restore(
     ledger: &Ledger,
+    snapshots: &Snapshots,
     run: &str,
     force: bool,
 ) -> Result<RestoreReport, Refusal> {
-    let (base, last) = ledger.snapshots(run)?;
-    let base = base.ok_or_else(|| Refusal::plain(format!("run {run} ended before a snapshot was taken")))?;
-    let last = last.unwrap_or_else(|| base.clone());
+    let (base, last) = states(ledger, run)?;
     Ok(snapshots.restore(run, &base, &last, force)?)
 }
 

@@ -126,5 +126,5 @@ const TEMPLATE: &str = r#"# The configuration of iudex for this project. Flags a
 [agent]
 # stuck-threshold = 3            # this repeat brings an intervention; two more end the pass
 # bash-timeout = "2m"            # time limit of one command of the agent
-# strategy = "plain"             # plain, or with-files: small project files go into the first message
+# strategy = "with-files"        # small project files go into the first message; plain: their names; left out: by the model
 "#;

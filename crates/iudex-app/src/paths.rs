@@ -54,15 +54,6 @@ impl Paths {
             home: root.join("home"),
         }
     }
-
-    /// Creates the state directory, for the user alone (0700), and gives it.
-    ///
-    /// # Errors
-    /// [`Refusal`] when it cannot be created or made private.
-    pub fn create_state(&self) -> Result<&Path, Refusal> {
-        create_private(&self.state)?;
-        Ok(&self.state)
-    }
 }
 
 /// Creates a directory and its missing parents for the user alone (0700); one that is there is made so.

@@ -11,46 +11,31 @@ use std::time::Duration;
 
 use iudex_agent::{AgentSettings, BuiltinAgent, ContextShare, ToolBox, ToolSettings};
 use iudex_core::{
-    CancellationToken, Clock, Gate, GateContext, Limits, Meter, NotStarted, Outcome, Ruling, RunId, RunReport,
-    RunSetup, Task, Tokens,
+    CancellationToken, Clock, Gate, GateContext, Limits, Meter, NotStarted, Outcome, PromptStrategy, Ruling, RunId,
+    RunReport, RunSetup, Task, Tokens, directive_tokens, finding_tokens,
 };
 use iudex_exec::{Backend, Confinement};
 use iudex_gate::{CheckGate, CheckSettings};
 use iudex_ledger::{Ledger, NewRun};
-use iudex_model::ChatModel;
-use iudex_repo::{RunLock, SizeLimits, Snapshots};
+use iudex_model::{ChatModel, ModelFacts};
+use iudex_repo::{RunLock, Snapshots};
 
 use crate::choice::{self, ModelChoice};
 use crate::clock::RunClock;
 use crate::config::Config;
 use crate::paths::Paths;
+use crate::preflight::{OpenRequest, Preflight, new_name, preflight, refuse_large_task, refuse_missing_gate};
 use crate::recorder::{Notice, Recorder};
 use crate::refusal::Refusal;
 use crate::sandbox::{self, Hands};
 use crate::trust::AgentsMd;
 use crate::workspace::RunWorkspace;
 
-/// Bytes that one token of failure output is taken for; low, since paths and symbols make short tokens.
+/// Bytes that one token of a tool result is taken for; low, since paths and symbols make short tokens.
 const BYTES_PER_TOKEN: u64 = 3;
-
-/// The most tokens that the findings of a directive take.
-const DIRECTIVE_TOKENS: u64 = 2_000;
 
 /// The most bytes that one tool result takes, and the share of the window beyond which it is less.
 const RESULT_BYTES: u64 = 24_000;
-
-/// What a place is opened for.
-#[derive(Debug)]
-pub struct OpenRequest {
-    /// Where to work; any existing directory.
-    pub directory: PathBuf,
-    /// The configuration, read once.
-    pub config: Config,
-    /// Allows a plain directory above the limits.
-    pub large_directory: bool,
-    /// The name of the session, when runs belong to one.
-    pub session: Option<String>,
-}
 
 /// An opened directory.
 pub struct Place {
@@ -69,6 +54,7 @@ pub struct Place {
     name: String,
     runs: u32,
     last_run: Option<RunId>,
+    /// What was left out or allowed without making the evidence weaker.
     notes: Vec<String>,
     _lock: RunLock,
 }
@@ -78,6 +64,8 @@ pub struct Place {
 pub struct Finished {
     /// Its name.
     pub run: RunId,
+    /// The outcome in words, as the record has it: the word, and in brackets what makes the evidence weaker.
+    pub outcome: String,
     /// What the loop reports.
     pub report: RunReport,
     /// The model, for people.
@@ -104,19 +92,9 @@ impl Place {
     /// [`Refusal`] when nothing can start here: the directory is taken, too large or forbidden, there is no sandbox, no
     /// model, or the ledger cannot be used.
     pub async fn open(request: OpenRequest, paths: Paths) -> Result<Self, Refusal> {
-        let OpenRequest { directory, config, large_directory, session } = request;
-        crate::paths::create_private(&paths.state)?;
-        let directory = canonical(&directory)?;
-        refuse_missing_gate(&config)?;
-        let backend = sandbox::choose(&paths, &directory, config.run.sandbox.value)?;
-        let name = new_name();
-        let lock = RunLock::acquire(&paths.state, &directory, &name)?;
-        let limits =
-            if large_directory { SizeLimits { files: u64::MAX, bytes: u64::MAX } } else { SizeLimits::default() };
-        let snapshots = Arc::new(Snapshots::open(&paths.state, &directory, limits)?);
-        let ledger = Rc::new(open_ledger(&paths, &config)?);
-        let choice = choice::choose(&config, &paths).await?;
-        choice::refuse_unknown_price(&choice, &config)?;
+        let Preflight { directory, name, backend, lock, snapshots, ledger, choice } =
+            preflight(&request, &paths).await?;
+        let OpenRequest { config, session, .. } = request;
         let model = choice::open(&choice, &config, &paths).await?;
 
         let confinement =
@@ -129,7 +107,10 @@ impl Place {
             bash_time_limit: config.agent.bash_timeout.value,
             result_bytes: result_bytes(model.facts().window),
         });
-        let mut notes = notes_of(&config, &backend);
+        let mut notes = Vec::new();
+        if config.run.net.value {
+            notes.push("commands could reach the network".to_owned());
+        }
         let project_notes = project_notes(&config, &mut notes);
         let agent = BuiltinAgent::new(
             Rc::clone(&model),
@@ -178,25 +159,30 @@ impl Place {
     ) -> Result<Finished, Refusal> {
         refuse_large_task(task, self.model.facts().window)?;
         let run = self.next_run();
+        let weaker = self.weaker();
         self.ledger.begin(&NewRun {
             run: run.as_str().to_owned(),
             directory: self.directory.clone(),
-            goal: first_line(&task.goal),
+            goal: task.goal.clone(),
             model: self.choice.describe(),
             session: self.session.clone(),
-            note: (!self.notes.is_empty()).then(|| self.notes.join("; ")),
+            note: (!weaker.is_empty()).then(|| weaker.join("; ")),
             pid: std::process::id(),
         })?;
         self.last_run = Some(run.clone());
-        crate::history::remember_directory(&self.paths, run.as_str(), &self.directory)?;
+        let prepared = crate::history::remember_directory(&self.paths, run.as_str(), &self.directory)
+            .and_then(|()| self.gates(&run));
+        let mut gates = match prepared {
+            Ok(gates) => gates,
+            Err(refusal) => return Err(self.not_started(&run, refusal)),
+        };
 
         let clock = RunClock::start();
         let recorder = Recorder::new(Rc::clone(&self.ledger), run.as_str().to_owned(), listener, wants_progress);
         let mut workspace = RunWorkspace::new(Arc::clone(&self.snapshots), run.as_str().to_owned());
-        let mut gates = self.gates(&run)?;
         let limits = limits(&self.config);
         let meter = Meter::default();
-        let strategy = self.config.agent.strategy.value;
+        let strategy = self.config.agent.strategy.value.unwrap_or_else(|| strategy_for(self.model.facts()));
         let setup = RunSetup {
             task,
             limits: &limits,
@@ -209,23 +195,23 @@ impl Place {
             events: &recorder,
             cancel,
             meter: &meter,
-            finding_bytes: finding_bytes(self.model.facts().window),
+            directive_tokens: directive_tokens(self.model.facts().window),
         };
         let mut report = match iudex_core::run(setup).await {
             Ok(report) => report,
-            Err(refused) => return Err(self.not_started(&run, refused)),
+            Err(refused) => return Err(self.not_started(&run, refused.into())),
         };
-        let mut notes = self.notes.clone();
+        let mut notes = weaker;
+        notes.extend(self.notes.iter().cloned());
         if let Some(failure) = recorder.failure() {
-            // What is not recorded cannot be shown to anybody: that is weaker than done.
             notes.push(format!("the record is incomplete: {failure}"));
-            if matches!(report.outcome, Outcome::Done { .. }) {
-                report.outcome = Outcome::NeedsYou { why: format!("the run could not be recorded: {failure}") };
-            }
+            recorder.weaken(&mut report.outcome);
         }
+        let outcome = self.outcome_words(&run, &report.outcome);
         self.expire();
         Ok(Finished {
             run,
+            outcome,
             report,
             model: self.choice.describe(),
             sandbox: self.backend.word().to_owned(),
@@ -239,16 +225,20 @@ impl Place {
     /// # Errors
     /// [`Refusal`] when the check can never answer here or the state cannot be taken.
     pub async fn baseline(&mut self, listener: Option<Sender<Notice>>) -> Result<Option<Ruling>, Refusal> {
-        let run = self.next_run();
-        let mut gates = self.gates(&run)?;
+        let scratch =
+            Scratch { paths: self.paths.clone(), snapshots: Arc::clone(&self.snapshots), run: RunId::new(new_name()) };
+        let mut gates = self.gates(&scratch.run)?;
         let Some(gate) = gates.first_mut() else { return Ok(None) };
         let clock = RunClock::start();
         let events = crate::recorder::Unrecorded::new(listener);
-        let base = self.snapshots.take("session", "baseline")?;
+        let (snapshots, run) = (Arc::clone(&self.snapshots), scratch.run.as_str().to_owned());
+        let taken = tokio::task::spawn_blocking(move || snapshots.take(&run, "baseline")).await;
+        let base = taken.map_err(|error| Refusal::plain(format!("the snapshot thread ended: {error}")))??;
         let context = GateContext {
             events: &events,
             clock: &clock,
-            finding_bytes: finding_bytes(self.model.facts().window),
+            finding_tokens: finding_tokens(directive_tokens(self.model.facts().window)),
+            time_left: None,
             last_call: false,
         };
         match gate.baseline(&base, &context).await? {
@@ -257,9 +247,21 @@ impl Place {
         }
     }
 
-    /// The check of the following runs; none for an empty list.
-    pub fn set_check(&mut self, commands: Vec<String>) {
+    /// The check of the following runs; none for an empty list. Configured checks that it leaves out are named by the
+    /// outcome.
+    ///
+    /// # Errors
+    /// [`Refusal`] when every run needs a gate and this leaves none; the present check stays.
+    pub fn set_check(&mut self, commands: Vec<String>) -> Result<(), Refusal> {
+        refuse_missing_gate(&self.config, &commands)?;
         self.commands = commands;
+        Ok(())
+    }
+
+    /// Configured checks that do not run now.
+    pub fn left_out(&self) -> Vec<&str> {
+        let configured = self.config.gates.check.value.iter();
+        configured.filter(|command| !self.commands.contains(command)).map(String::as_str).collect()
     }
 
     /// The check of the following runs.
@@ -278,6 +280,7 @@ impl Place {
         choice::refuse_unknown_price(&choice, &config)?;
         let model = choice::open(&choice, &config, &self.paths).await?;
         self.agent.set_model(Rc::clone(&model));
+        self.agent.set_result_bytes(result_bytes(model.facts().window));
         (self.config, self.choice, self.model) = (config, choice, model);
         Ok(())
     }
@@ -290,6 +293,16 @@ impl Place {
     /// What fills the window of the model.
     pub fn context_shares(&self) -> Vec<ContextShare> {
         self.agent.context_shares()
+    }
+
+    /// Replaces the values of secrets, as the record does.
+    pub fn mask(&self, value: &mut serde_json::Value) {
+        self.ledger.masked(value);
+    }
+
+    /// The session that the following runs belong to.
+    pub(crate) fn set_session(&mut self, name: String) {
+        self.session = Some(name);
     }
 
     /// The last run of this place.
@@ -344,22 +357,62 @@ impl Place {
         RunId::new(if self.runs == 1 { self.name.clone() } else { new_name() })
     }
 
+    /// What makes the evidence of a run here weaker than its word says alone.
+    fn weaker(&self) -> Vec<String> {
+        let mut weaker = Vec::new();
+        if !self.config.left_out_checks.is_empty() {
+            weaker.push(format!("left out by --no-config-gates: {}", self.config.left_out_checks.join("; ")));
+        }
+        let left_out = self.left_out();
+        if !left_out.is_empty() {
+            weaker.push(format!("left out by /validate: {}", left_out.join("; ")));
+        }
+        if self.backend == Backend::None {
+            weaker.push("without a sandbox".to_owned());
+        }
+        weaker
+    }
+
+    /// One rule for `log`, the closing text and JSON: what the record says. An incomplete record is never a `done`.
+    fn outcome_words(&self, run: &RunId, outcome: &Outcome) -> String {
+        match self.ledger.find(Some(run.as_str()), &self.directory) {
+            Ok(Some(row)) if matches!(outcome, Outcome::Done { .. }) => row.outcome,
+            _ => outcome.word().to_owned(),
+        }
+    }
+
     /// Removes what a refused run left behind.
-    fn not_started(&self, run: &RunId, refused: NotStarted) -> Refusal {
-        let _ = self.ledger.not_started(run.as_str(), &refused);
+    fn not_started(&self, run: &RunId, refusal: Refusal) -> Refusal {
+        let why = NotStarted { message: refusal.message.clone(), hint: refusal.hint.clone() };
+        let _ = self.ledger.not_started(run.as_str(), &why);
         let _ = self.snapshots.forget(run.as_str());
-        refused.into()
+        refusal
     }
 
     /// Drops old runs, with their files and snapshots. A failure here is no reason to spoil the run that just ended.
     fn expire(&self) {
         let retention = iudex_ledger::Retention {
             days: self.config.run.keep_days.value,
-            newest: self.config.run.keep_newest.value,
+            // The runs of this place are what its user wants to undo.
+            newest: self.config.run.keep_newest.value.max(self.runs),
         };
         for run in self.ledger.expire(retention).unwrap_or_default() {
             crate::history::remove_files(&self.paths, &run);
         }
+    }
+}
+
+/// The snapshot and the files of a check outside a run; gone with it, also when it was cancelled.
+struct Scratch {
+    paths: Paths,
+    snapshots: Arc<Snapshots>,
+    run: RunId,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = self.snapshots.forget(self.run.as_str());
+        let _ = std::fs::remove_dir_all(sandbox::run_directory(&self.paths, self.run.as_str()));
     }
 }
 
@@ -368,33 +421,10 @@ impl Drop for Place {
         let folder = sandbox::run_directory(&self.paths, &self.name);
         for hands in ["tmp-agent", "tmp-gate"] {
             let _ = std::fs::remove_dir_all(folder.join(hands));
+            let _ = std::fs::remove_file(folder.join(format!("{hands}-empty")));
         }
         let _ = std::fs::remove_dir(&folder);
     }
-}
-
-/// A name for a run: sortable by time, unique on this machine.
-pub(crate) fn new_name() -> String {
-    let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let tail: String = std::iter::repeat_with(|| fastrand::char('a'..='z')).take(4).collect();
-    format!("{time}-{tail}")
-}
-
-fn canonical(directory: &Path) -> Result<PathBuf, Refusal> {
-    let canonical = directory
-        .canonicalize()
-        .map_err(|error| Refusal::plain(format!("cannot work in {}: {error}", directory.display())))?;
-    if canonical.is_dir() {
-        Ok(canonical)
-    } else {
-        Err(Refusal::plain(format!("{} is not a directory", canonical.display())))
-    }
-}
-
-fn open_ledger(paths: &Paths, config: &Config) -> Result<Ledger, Refusal> {
-    let ledger = Ledger::open(&paths.state)?;
-    ledger.mask_values(choice::key(config)?.into_iter().collect());
-    Ok(ledger)
 }
 
 /// The environment of commands: the user's without secrets, with the private caches.
@@ -402,16 +432,6 @@ fn environment(confinement: &Confinement, config: &Config) -> Vec<(OsString, OsS
     let named = config.model.api_key_env.value.as_deref();
     let secrets: Vec<&str> = named.into_iter().chain(["IUDEX_API_KEY"]).collect();
     iudex_exec::child_environment_without(&confinement.caches, &secrets)
-}
-
-fn refuse_missing_gate(config: &Config) -> Result<(), Refusal> {
-    if config.run.require_gate.value && config.gates.check.value.is_empty() {
-        return Err(Refusal::usage(
-            format!("require-gate is set ({}), and no check is set", config.run.require_gate.source),
-            "give one with --until CMD, or set check under [gates] in iudex.toml",
-        ));
-    }
-    Ok(())
 }
 
 fn limits(config: &Config) -> Limits {
@@ -437,39 +457,11 @@ fn project_notes(config: &Config, notes: &mut Vec<String>) -> Option<String> {
     }
 }
 
-fn refuse_large_task(task: &Task, window: u64) -> Result<(), Refusal> {
-    let tokens = iudex_model::estimate_tokens(&task.to_prompt());
-    if tokens > window / 2 {
-        return Err(Refusal::usage(
-            format!("the task has about {tokens} tokens, more than half the model's window of {window}"),
-            "shorten the task, put details into files of the project, or use a model with a larger window",
-        ));
-    }
-    Ok(())
-}
-
-fn notes_of(config: &Config, backend: &Backend) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !config.left_out_checks.is_empty() {
-        notes.push(format!("left out by --no-config-gates: {}", config.left_out_checks.join("; ")));
-    }
-    if *backend == Backend::None {
-        notes.push("commands ran without a sandbox (--no-sandbox)".to_owned());
-    }
-    if config.run.net.value {
-        notes.push("commands could reach the network".to_owned());
-    }
-    notes
-}
-
-fn finding_bytes(window: u64) -> usize {
-    usize::try_from(DIRECTIVE_TOKENS.min(window / 4) * BYTES_PER_TOKEN).unwrap_or(usize::MAX)
-}
-
 fn result_bytes(window: u64) -> usize {
     usize::try_from(RESULT_BYTES.min(window / 4 * BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().chars().take(200).collect()
+/// A small model is shown the files, which saves it the steps in which it goes astray; a large one finds its own.
+fn strategy_for(facts: &ModelFacts) -> PromptStrategy {
+    if facts.is_small { PromptStrategy::WithFiles } else { PromptStrategy::Plain }
 }

@@ -6,8 +6,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 
-use iudex_core::{Event, EventSink, Progress};
+use iudex_core::{Event, EventSink, Outcome, Progress};
 use iudex_ledger::Ledger;
+use serde_json::Value;
 
 /// What a listener gets.
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub enum Notice {
         time: String,
         /// The event.
         event: Box<Event>,
+        /// The same as the record has it, without the values of secrets.
+        masked: Value,
     },
     /// A sign of life that is not kept.
     Progress(Sign),
@@ -56,20 +59,42 @@ impl Recorder {
     pub(crate) fn failure(&self) -> Option<String> {
         self.failure.borrow().clone()
     }
+
+    /// What is not recorded cannot be shown to anybody: that is weaker than done.
+    pub(crate) fn weaken(&self, outcome: &mut Outcome) {
+        if let Some(failure) = self.failure()
+            && matches!(outcome, Outcome::Done { .. })
+        {
+            *outcome = Outcome::NeedsYou { why: format!("the run could not be recorded: {failure}") };
+        }
+    }
+}
+
+impl Recorder {
+    fn weaken_end(&self, event: &mut Event) {
+        if let Event::RunEnded { outcome, .. } = event {
+            self.weaken(outcome);
+        }
+    }
 }
 
 impl EventSink for Recorder {
-    fn emit(&self, event: Event) {
+    fn emit(&self, mut event: Event) {
+        // Before it is written, so that the record itself never says done about a run with a hole in it.
+        self.weaken_end(&mut event);
         let (seq, time) = match self.ledger.record(&self.run, &event) {
             Ok(stamp) => stamp,
             Err(error) => {
                 self.failure.borrow_mut().get_or_insert_with(|| error.to_string());
+                self.weaken_end(&mut event);
                 (0, String::new())
             }
         };
         if let Some(listener) = &self.listener {
+            let mut masked = serde_json::to_value(&event).unwrap_or_default();
+            self.ledger.masked(&mut masked);
             // A listener that has gone away is no reason to stop the run.
-            let _ = listener.send(Notice::Event { seq, time, event: Box::new(event) });
+            let _ = listener.send(Notice::Event { seq, time, event: Box::new(event), masked });
         }
     }
 
@@ -93,7 +118,8 @@ impl Unrecorded {
 impl EventSink for Unrecorded {
     fn emit(&self, event: Event) {
         if let Some(listener) = &self.listener {
-            let _ = listener.send(Notice::Event { seq: 0, time: String::new(), event: Box::new(event) });
+            let event = Box::new(event);
+            let _ = listener.send(Notice::Event { seq: 0, time: String::new(), event, masked: Value::Null });
         }
     }
 

@@ -29,6 +29,12 @@ struct Remembered {
     facts: ModelFacts,
 }
 
+impl Remembered {
+    fn is_young(&self) -> bool {
+        now().saturating_sub(self.seconds) < FACTS_AGE.as_secs()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct SandboxMemory {
     /// Everything that the answer depends on: user, kernel, program.
@@ -50,17 +56,18 @@ impl Memory {
     /// The facts about a model, when they are young enough.
     pub(crate) fn facts(&self, base_url: &str, model: &str) -> Option<ModelFacts> {
         let remembered = self.load().models.remove(&key(base_url, model))?;
-        let age = now().saturating_sub(remembered.seconds);
-        (age < FACTS_AGE.as_secs()).then_some(remembered.facts)
+        remembered.is_young().then_some(remembered.facts)
     }
 
-    /// The address under which a model was last found.
-    pub(crate) fn address_of(&self, model: &str) -> Option<String> {
+    /// The address of this machine or its network where a model was found a short while ago. A remote address is never
+    /// taken from memory: nothing goes out that nobody asked for.
+    pub(crate) fn local_address_of(&self, model: &str) -> Option<String> {
         let content = self.load();
         content
             .models
             .into_values()
-            .filter(|entry| entry.facts.name == model)
+            .filter(|entry| entry.facts.name == model && entry.is_young())
+            .filter(|entry| iudex_model::is_local_address(&entry.facts.address))
             .max_by_key(|entry| entry.seconds)
             .map(|entry| entry.facts.address)
     }
@@ -104,4 +111,35 @@ fn key(base_url: &str, model: &str) -> String {
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remember(folder: &Path, address: &str, seconds: u64) -> Option<String> {
+        let facts = ModelFacts {
+            name: "m".to_owned(),
+            address: address.to_owned(),
+            window: 8192,
+            window_source: "assumed".to_owned(),
+            is_local: false,
+            is_small: false,
+            enforces_schema: false,
+            price: None,
+        };
+        let models = BTreeMap::from([(key(address, "m"), Remembered { seconds, facts })]);
+        let memory = Memory::new(folder);
+        memory.store(&Content { models, sandbox: None });
+        memory.local_address_of("m")
+    }
+
+    #[test]
+    fn a_remote_or_old_address_is_never_taken_from_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let (local, remote) = ("http://127.0.0.1:8080/v1", "https://models.example.com/v1");
+        assert_eq!(remember(folder.path(), local, now()).as_deref(), Some(local));
+        assert_eq!(remember(folder.path(), remote, now()), None);
+        assert_eq!(remember(folder.path(), local, now() - FACTS_AGE.as_secs()), None);
+    }
 }

@@ -9,8 +9,10 @@ use iudex_core::{CancellationToken, Ruling, Task};
 use iudex_ledger::RunStats;
 use iudex_repo::RestoreReport;
 
+use crate::choice::ModelChoice;
 use crate::paths::Paths;
-use crate::place::{Finished, OpenRequest, Place, new_name};
+use crate::place::{Finished, Place};
+use crate::preflight::{OpenRequest, new_name};
 use crate::recorder::Notice;
 use crate::refusal::Refusal;
 
@@ -112,8 +114,12 @@ impl Session {
             ));
         };
         if !self.place.agent().load(&state) {
-            return Err(Refusal::plain(format!("the session {name} cannot be read")));
+            return Err(Refusal::usage(
+                format!("the session {name} cannot be read: another version of iudex kept it"),
+                "start a new one with `iudex` alone",
+            ));
         }
+        self.place.set_session(name.clone());
         self.name = name;
         self.turns = 1;
         Ok(())
@@ -131,33 +137,37 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<Finished, Refusal> {
         let task = Task::from_goal(text);
-        let finished = self.place.run(&task, self.turns > 0, listener, wants_progress, cancel).await?;
+        let mut finished = self.place.run(&task, self.turns > 0, listener, wants_progress, cancel).await?;
         self.turns += 1;
         let state = self.place.agent().save();
         let directory = self.place.directory().to_owned();
-        self.place.ledger().keep_session(&self.name, &directory, &state)?;
+        if let Err(error) = self.place.ledger().keep_session(&self.name, &directory, &state) {
+            // The turn itself stands: its result must not be lost with the conversation.
+            finished.notes.push(format!("the conversation could not be kept for --continue: {error}"));
+        }
         Ok(finished)
     }
 
     /// Sets the check of the following turns and asks it about the present state. `None` when it was switched off.
     ///
     /// # Errors
-    /// [`Refusal`] when the check can never answer here; the earlier check stays.
+    /// [`Refusal`] when the check can never answer here, or it is switched off and every run needs one; the earlier
+    /// check stays.
     pub async fn validate(
         &mut self,
         command: &str,
         listener: Option<Sender<Notice>>,
     ) -> Result<Option<Ruling>, Refusal> {
         if command == "off" {
-            self.place.set_check(Vec::new());
+            self.place.set_check(Vec::new())?;
             return Ok(None);
         }
         let before = self.place.check().to_vec();
-        self.place.set_check(vec![command.to_owned()]);
+        self.place.set_check(vec![command.to_owned()])?;
         match self.place.baseline(listener).await {
             Ok(ruling) => Ok(ruling),
             Err(refusal) => {
-                self.place.set_check(before);
+                self.place.set_check(before)?;
                 Err(refusal)
             }
         }
@@ -166,6 +176,11 @@ impl Session {
     /// The check of the following turns.
     pub fn check(&self) -> &[String] {
         self.place.check()
+    }
+
+    /// Configured checks that do not run now, since `/validate` set others.
+    pub fn left_out(&self) -> Vec<&str> {
+        self.place.left_out()
     }
 
     /// What is recorded about the last turn; `None` before the first.
@@ -197,7 +212,7 @@ impl Session {
     /// [`Refusal`] when the snapshots cannot be read.
     pub fn undo(&self, force: bool) -> Result<Option<RestoreReport>, Refusal> {
         let Some(run) = self.place.last_run() else { return Ok(None) };
-        crate::history::undo_in(self.place.snapshots(), self.place.ledger(), run.as_str(), force).map(Some)
+        crate::history::restore(self.place.ledger(), self.place.snapshots(), run.as_str(), force).map(Some)
     }
 
     /// Changes the model.
@@ -208,9 +223,9 @@ impl Session {
         self.place.set_model(name).await
     }
 
-    /// The model, for people.
-    pub fn model(&self) -> String {
-        self.place.model().describe()
+    /// The model and why it was chosen.
+    pub fn model(&self) -> &ModelChoice {
+        self.place.model()
     }
 
     /// What fills the window.

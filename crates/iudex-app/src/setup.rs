@@ -2,8 +2,9 @@
 //!
 //! The script is part of the program, so that an installed binary needs no source tree.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use crate::paths::Paths;
 use crate::refusal::Refusal;
@@ -41,16 +42,34 @@ pub fn run(step: SetupStep, paths: &Paths) -> Result<(), Refusal> {
     if status.success() {
         return Ok(());
     }
-    Err(Refusal {
-        exit_code: 7,
-        message: format!("the local model could not be set up (local-model {argument} exits {:?})", status.code()),
-        hint: Some("read the lines above; the step can be repeated, nothing is fetched twice".to_owned()),
-    })
+    let ended = exit_words(status);
+    let (exit_code, what, hint) = match step {
+        SetupStep::Start => (
+            7,
+            "the local model could not be set up",
+            "read the lines above; the step can be repeated, nothing is fetched twice",
+        ),
+        SetupStep::Stop => (2, "the local server could not be stopped", "read the lines above"),
+        SetupStep::Status => (7, "the local model is not ready", "`iudex setup` sets it up and starts its server"),
+    };
+    Err(Refusal { exit_code, message: format!("{what} (local-model {argument} {ended})"), hint: Some(hint.to_owned()) })
+}
+
+/// How a process ended: `exits 3`, `was ended by signal 9`.
+pub(crate) fn exit_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exits {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
 }
 
 /// The port of the server that was set up, while its file is there.
 pub(crate) fn port(paths: &Paths) -> Option<u16> {
-    let text = std::fs::read_to_string(paths.cache.join("local-model").join("server.pid")).ok()?;
+    // The script keeps its things where this variable says, when it is set.
+    let folder = std::env::var_os("IUDEX_MODEL_CACHE").filter(|folder| !folder.is_empty());
+    let folder = folder.map_or_else(|| paths.cache.join("local-model"), PathBuf::from);
+    let text = std::fs::read_to_string(folder.join("server.pid")).ok()?;
     let (_, address) = text.trim().split_once(' ')?;
     address.trim_end_matches("/v1").rsplit(':').next()?.parse().ok()
 }

@@ -109,7 +109,8 @@ fn digest(bytes: &[u8]) -> String {
 
 /// Changes the list under a lock and writes it whole: a temporary file (0600), then a rename.
 fn change(paths: &Paths, edit: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Refusal> {
-    let state = paths.create_state()?;
+    let state = &paths.state;
+    crate::paths::create_private(state)?;
     let file = list_file(paths);
     let failed = |error: &dyn std::fmt::Display| {
         Refusal::usage(format!("cannot write {}: {error}", file.display()), "see that the state directory is writable")

@@ -59,10 +59,10 @@ fn the_state_is_for_the_user_alone() {
     let folder = tempfile::tempdir().unwrap();
     let paths = Paths::below(folder.path());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    paths.create_state().unwrap();
+    iudex_app::paths::create_private(&paths.state).unwrap();
     assert_eq!(mode(&paths.state), 0o700);
     fs::set_permissions(&paths.state, fs::Permissions::from_mode(0o755)).unwrap();
-    paths.create_state().unwrap();
+    iudex_app::paths::create_private(&paths.state).unwrap();
     assert_eq!(mode(&paths.state), 0o700);
     fs::write(folder.path().join("cache"), "a file").unwrap();
     let refusal = iudex_app::paths::create_private(&paths.cache).unwrap_err();

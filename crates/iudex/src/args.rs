@@ -18,6 +18,9 @@ pub(crate) struct Cli {
     /// Take the last session of this directory up again
     #[arg(long = "continue")]
     pub(crate) continue_session: bool,
+    /// For a session: work in a plain directory above 20,000 files or 1 GiB
+    #[arg(long)]
+    pub(crate) large_directory: bool,
     /// What to do; without a command and in a terminal, a session opens
     #[command(subcommand)]
     pub(crate) command: Option<Command>,

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use iudex_app::{Config, OpenRequest, Overrides, Paths, Refusal, SLASH_COMMANDS, Session, SlashCommand};
+use iudex_app::{Config, OpenRequest, Overrides, Refusal, SLASH_COMMANDS, Session, SlashCommand};
 use iudex_core::CancellationToken;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
@@ -14,30 +14,53 @@ use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config as EditorConfig, Context, Editor, Helper};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::commands::{stats_text, undo_text};
-use crate::render::{Renderer, Style, closing_text, human_count, ruling_line};
+use crate::render::{Renderer, Style, claim_text, closing_text, human_count, ruling_line};
+use crate::signals::{Asked, Signals};
 use crate::talk;
 
 /// Lines that are kept in the history.
 const HISTORY: usize = 1000;
 
 /// Opens a session in the present directory.
-pub(crate) async fn open(take_up: bool) -> Result<ExitCode, Refusal> {
-    let directory = PathBuf::from(".").canonicalize().map_err(|error| Refusal::plain(error.to_string()))?;
-    let paths = Paths::from_env()?;
+pub(crate) async fn open(take_up: bool, large_directory: bool) -> Result<ExitCode, Refusal> {
+    let (directory, paths) = crate::commands::places(None)?;
     let config = Config::load(&directory, &Overrides::default(), &paths)?;
     let history_file = paths.state.join("history");
-    let request = OpenRequest { directory: directory.clone(), config, large_directory: false, session: None };
+    let request = OpenRequest { directory: directory.clone(), config, large_directory, session: None };
     let mut session = Session::open(request, paths, take_up).await?;
 
-    talk::say(&format!("iudex {} · {} · {}", env!("CARGO_PKG_VERSION"), session.model(), directory.display()));
+    let model = model_text(&session);
+    talk::say(&format!("iudex {} · {model} · {}", env!("CARGO_PKG_VERSION"), directory.display()));
     talk::say(&check_line(&session));
     talk::say("/help lists the commands; Ctrl-C stops a pass, Ctrl-D ends the session");
     let editor = editor(&directory, &history_file)?;
-    converse(&mut session, editor, &history_file, &directory).await?;
+    // A line that is being read holds the terminal in a state that would outlive a session ended by a signal.
+    let terminal = rustix::termios::tcgetattr(io::stdin()).ok();
+    let ended = converse(&mut session, editor, &history_file, &directory).await?;
+    if ended == Ended::BySignal {
+        if let Some(terminal) = terminal {
+            let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &terminal);
+        }
+        talk::say("");
+        return Ok(ExitCode::from(130));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a session ended, or did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    NotYet,
+    ByUser,
+    BySignal,
+}
+
+impl From<bool> for Ended {
+    fn from(told_to_end: bool) -> Self {
+        if told_to_end { Self::BySignal } else { Self::NotYet }
+    }
 }
 
 type LineEditor = Editor<LineHelper, DefaultHistory>;
@@ -47,14 +70,22 @@ async fn converse(
     mut editor: LineEditor,
     history_file: &Path,
     directory: &Path,
-) -> Result<(), Refusal> {
+) -> Result<Ended, Refusal> {
+    let mut signals = Signals::listen();
     loop {
         // Reading a line blocks; a thread of its own keeps the runtime free to end what a turn left behind.
-        let read = tokio::task::spawn_blocking(move || {
+        let mut reading = tokio::task::spawn_blocking(move || {
             let line = editor.readline("iudex> ");
             (line, editor)
         });
-        let Ok((line, returned)) = read.await else { return Ok(()) };
+        let read = loop {
+            tokio::select! {
+                biased;
+                asked = signals.next() => if asked == Asked::End { return Ok(Ended::BySignal) },
+                read = &mut reading => break read,
+            }
+        };
+        let Ok((line, returned)) = read else { return Ok(Ended::ByUser) };
         editor = returned;
         let line = match line {
             Ok(line) => line,
@@ -62,8 +93,11 @@ async fn converse(
                 talk::say("nothing runs; /quit or Ctrl-D ends the session");
                 continue;
             }
-            Err(ReadlineError::Eof) => return Ok(()),
-            Err(error) => return Err(Refusal::plain(format!("cannot read a line: {error}"))),
+            Err(ReadlineError::Eof) => return Ok(Ended::ByUser),
+            Err(error) => {
+                let hint = "start again with `iudex --continue`";
+                return Err(Refusal::usage(format!("cannot read a line: {error}"), hint));
+            }
         };
         let line = line.trim();
         if line.is_empty() {
@@ -73,66 +107,49 @@ async fn converse(
         let _ = editor.save_history(history_file);
         let outcome = if line.starts_with('/') {
             match SlashCommand::parse(line) {
-                Ok(SlashCommand::Quit) => return Ok(()),
-                Ok(command) => slash(session, command, directory).await,
+                Ok(SlashCommand::Quit) => return Ok(Ended::ByUser),
+                Ok(command) => slash(session, command, directory, &mut signals).await,
                 Err(refusal) => Err(refusal),
             }
         } else {
-            turn(session, line).await
+            turn(session, line, &mut signals).await
         };
-        if let Err(refusal) = outcome {
-            talk::refuse(&refusal);
-        }
-    }
-}
-
-/// One turn on the loop, stopped by Ctrl-C.
-async fn turn(session: &mut Session, line: &str) -> Result<(), Refusal> {
-    let cancel = CancellationToken::new();
-    let renderer = Renderer::start(if io::stderr().is_terminal() { Style::Terminal } else { Style::Plain });
-    let ran = {
-        let running = session.turn(line, renderer.sender(), renderer.wants_progress, &cancel);
-        with_interrupt(running, &cancel).await
-    };
-    renderer.finish();
-    let finished = ran?;
-    let claim = finished.report.claim.trim();
-    if !claim.is_empty() {
-        talk::data(claim);
-        talk::say("");
-    }
-    talk::data(&closing_text(&finished));
-    Ok(())
-}
-
-/// Runs a future; Ctrl-C cancels it, and Ctrl-C twice ends the program.
-async fn with_interrupt<T>(running: impl Future<Output = T>, cancel: &CancellationToken) -> T {
-    let mut interrupt = signal(SignalKind::interrupt()).ok();
-    tokio::pin!(running);
-    loop {
-        tokio::select! {
-            value = &mut running => return value,
-            () = next(&mut interrupt) => {
-                if cancel.is_cancelled() {
-                    std::process::exit(130);
-                }
-                talk::say("stopping; once more ends the program");
-                cancel.cancel();
+        match outcome {
+            Ok(Ended::NotYet) => {}
+            Ok(ended) => return Ok(ended),
+            Err(refusal) => {
+                talk::refuse(&refusal);
             }
         }
     }
 }
 
-async fn next(interrupt: &mut Option<Signal>) {
-    match interrupt {
-        Some(signal) => {
-            signal.recv().await;
+/// One turn on the loop, stopped by a signal.
+async fn turn(session: &mut Session, line: &str, signals: &mut Signals) -> Result<Ended, Refusal> {
+    let cancel = CancellationToken::new();
+    let renderer = Renderer::start(if io::stderr().is_terminal() { Style::Terminal } else { Style::Plain });
+    let running = session.turn(line, renderer.sender(), renderer.wants_progress, &cancel);
+    let (ran, told_to_end) = signals.stop(running, &cancel).await;
+    renderer.finish();
+    match ran {
+        Ok(finished) => {
+            talk::data(&claim_text(&finished.report.claim));
+            talk::data(&closing_text(&finished));
         }
-        None => std::future::pending().await,
+        Err(refusal) if told_to_end => {
+            talk::refuse(&refusal);
+        }
+        Err(refusal) => return Err(refusal),
     }
+    Ok(told_to_end.into())
 }
 
-async fn slash(session: &mut Session, command: SlashCommand, directory: &Path) -> Result<(), Refusal> {
+async fn slash(
+    session: &mut Session,
+    command: SlashCommand,
+    directory: &Path,
+    signals: &mut Signals,
+) -> Result<Ended, Refusal> {
     match command {
         SlashCommand::Help => {
             for (_, help) in SLASH_COMMANDS {
@@ -143,23 +160,20 @@ async fn slash(session: &mut Session, command: SlashCommand, directory: &Path) -
         SlashCommand::Quit => {}
         SlashCommand::Validate(None) => talk::data(&check_line(session)),
         SlashCommand::Validate(Some(check)) => {
-            let cancel = CancellationToken::new();
             let renderer = Renderer::start(if io::stderr().is_terminal() { Style::Terminal } else { Style::Plain });
-            let asked = {
-                let asking = session.validate(&check, renderer.sender());
-                tokio::select! {
-                    asked = asking => Some(asked),
-                    () = interrupted(&cancel) => None,
-                }
+            let answered = tokio::select! {
+                answered = session.validate(&check, renderer.sender()) => Ok(answered),
+                asked = signals.next() => Err(asked),
             };
             renderer.finish();
-            match asked {
-                Some(Ok(Some(ruling))) => {
+            match answered {
+                Ok(Ok(Some(ruling))) => {
                     talk::data(&format!("{}\nnow: {}", check_line(session), ruling_line(&ruling)));
                 }
-                Some(Ok(None)) => talk::data(&check_line(session)),
-                Some(Err(refusal)) => return Err(refusal),
-                None => talk::data(&format!("stopped; {}", check_line(session))),
+                Ok(Ok(None)) => talk::data(&check_line(session)),
+                Ok(Err(refusal)) => return Err(refusal),
+                Err(Asked::Stop) => talk::data(&format!("stopped; {}", check_line(session))),
+                Err(Asked::End) => return Ok(Ended::BySignal),
             }
         }
         SlashCommand::Stats => match session.stats()? {
@@ -168,17 +182,17 @@ async fn slash(session: &mut Session, command: SlashCommand, directory: &Path) -
         },
         SlashCommand::Diff => match session.diff(talk::colour())? {
             Some(diff) if diff.is_empty() => talk::data("nothing changed"),
-            Some(diff) => talk::bytes(&diff),
+            Some(diff) => talk::diff(&diff),
             None => talk::data("no turn yet"),
         },
         SlashCommand::Undo { force } => match session.undo(force)? {
-            Some(report) => talk::data(&undo_text(&report, directory)),
+            Some(report) => talk::data(&undo_text(&report, directory, false)),
             None => talk::data("no turn yet"),
         },
-        SlashCommand::Model(None) => talk::data(&session.model()),
+        SlashCommand::Model(None) => talk::data(&model_text(session)),
         SlashCommand::Model(Some(name)) => {
             session.set_model(&name).await?;
-            talk::data(&session.model());
+            talk::data(&model_text(session));
         }
         SlashCommand::Context => {
             for share in session.context_shares() {
@@ -186,24 +200,31 @@ async fn slash(session: &mut Session, command: SlashCommand, directory: &Path) -
             }
         }
     }
-    Ok(())
+    Ok(Ended::NotYet)
 }
 
-async fn interrupted(cancel: &CancellationToken) {
-    let mut interrupt = signal(SignalKind::interrupt()).ok();
-    next(&mut interrupt).await;
-    cancel.cancel();
+fn model_text(session: &Session) -> String {
+    let model = session.model();
+    let because = model.chosen_because.as_ref().map_or(String::new(), |because| format!(", {because}"));
+    format!("{}{because}", model.describe())
 }
 
 fn check_line(session: &Session) -> String {
-    match session.check() {
+    let line = match session.check() {
         [] => "no check: results are unvalidated (/validate CMD sets one)".to_owned(),
         checks => format!("check: {}", checks.join("; ")),
+    };
+    match &session.left_out()[..] {
+        [] => line,
+        left_out => format!("{line}\nleft out, and the outcome says so: {}", left_out.join("; ")),
     }
 }
 
 fn editor(directory: &Path, history_file: &Path) -> Result<LineEditor, Refusal> {
-    let failed = |error: ReadlineError| Refusal::plain(format!("the line editor cannot start: {error}"));
+    let failed = |error: ReadlineError| {
+        let hint = "run iudex in another terminal, or use `iudex run`";
+        Refusal::usage(format!("the line editor cannot start: {error}"), hint)
+    };
     let settings = EditorConfig::builder()
         .max_history_size(HISTORY)
         .map_err(failed)?

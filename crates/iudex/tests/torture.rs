@@ -261,7 +261,7 @@ fn judge(case: &Case, outcome: &str, chats: Option<u64>, ended: &Ended) {
 
 /// Nothing was started and nothing paid.
 fn judge_refusal(case: &Case, chats: Option<u64>, ended: &Ended) {
-    assert!(!ended.out.contains("\"event\":\"result\""), "{}", ended.out);
+    assert_eq!(ended.result()["outcome"], "not started");
     assert!(!ended.out.contains("model_call_started"), "{}", ended.out);
     assert_eq!(chats.unwrap_or_default(), 0);
     for part in &case.why {

@@ -245,8 +245,8 @@ pub(super) fn format(text: &String) -> Converted<Option<ActionFormat>> {
     one_of(text, &choices).map(Some)
 }
 
-pub(super) fn strategy(text: &String) -> Converted<PromptStrategy> {
-    one_of(text, &[("plain", PromptStrategy::Plain), ("with-files", PromptStrategy::WithFiles)])
+pub(super) fn strategy(text: &String) -> Converted<Option<PromptStrategy>> {
+    one_of(text, &[("plain", PromptStrategy::Plain), ("with-files", PromptStrategy::WithFiles)]).map(Some)
 }
 
 /// What a project's value does to the value that would hold without it. Everything here that answers `true` needs the

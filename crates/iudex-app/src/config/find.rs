@@ -13,18 +13,21 @@ const LARGEST: u64 = 1024 * 1024;
 /// The nearest file of this name: in `directory`, else upwards to the root of the repository, the home directory (itself
 /// left out) or the boundary of the file system.
 ///
-/// A name that is there but is no regular file is given too: reading it then says what is wrong.
+/// A name that is there but is no regular file is given too: reading it then says what is wrong. A file that belongs to
+/// somebody else (not the user, the owner of `directory` or root) is passed over: anybody may write into `/tmp`.
 pub(crate) fn find_upwards(directory: &Path, home: &Path, name: &str) -> Option<PathBuf> {
     let directory = directory.canonicalize().ok()?;
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let directory = directory.as_path();
-    let device = fs::metadata(directory).ok()?.dev();
+    let place = fs::metadata(directory).ok()?;
+    let device = place.dev();
+    let owners = [0, place.uid(), rustix::process::getuid().as_raw()];
     for folder in directory.ancestors() {
         if folder != directory && (folder == home || fs::metadata(folder).ok()?.dev() != device) {
             return None;
         }
         let file = folder.join(name);
-        if file.symlink_metadata().is_ok() {
+        if file.symlink_metadata().is_ok_and(|meta| owners.contains(&meta.uid())) {
             return Some(file);
         }
         if folder.join(".git").symlink_metadata().is_ok() {

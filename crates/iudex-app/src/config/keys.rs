@@ -18,21 +18,18 @@ use crate::refusal::Refusal;
 
 /// One section: the resolved struct, the struct that a file is read into, and how one becomes the other.
 ///
-/// A line reads: key, form in the file => type = default, conversion with its rule, when it loosens. What stands
-/// beside the keys is set by the loader and is in no file.
+/// A line reads: key, form in the file => type = default, conversion with its rule, when it loosens.
 macro_rules! section {
     (
         $(#[$doc:meta])*
         $section:literal, $resolved:ident, $raw:ident {
             $( $(#[doc = $about:literal])* $key:ident: $form:ty => $type:ty = $default:expr, $convert:path, $loosens:path; )*
         }
-        $(beside { $( $(#[$beside_doc:meta])* $beside:ident: $beside_type:ty; )* })?
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
         pub struct $resolved {
             $( $(#[doc = $about])* pub $key: Sourced<$type>, )*
-            $($( $(#[$beside_doc])* pub $beside: $beside_type, )*)?
         }
 
         #[derive(Debug, Default, Deserialize)]
@@ -69,7 +66,6 @@ macro_rules! section {
                         $convert,
                         $loosens,
                     )?, )*
-                    $($( $beside: Default::default(), )*)?
                 })
             }
 
@@ -149,9 +145,9 @@ section! {
         /// Hold commands in a sandbox.
         sandbox: bool => bool = true, convert::yes_or_no, loosens::less;
         /// Days that a run is kept.
-        keep_days: i64 => u32 = 30, convert::count, loosens::less;
+        keep_days: i64 => u32 = 30, convert::count, loosens::always;
         /// The newest runs, which are kept whatever their age.
-        keep_newest: i64 => u32 = 20, convert::count, loosens::less;
+        keep_newest: i64 => u32 = 20, convert::count_from_one, loosens::always;
     }
 }
 
@@ -161,11 +157,7 @@ section! {
         /// Commands that must pass, those of `--until` last; each once.
         check: OneOrMany => Vec<String> = Vec::new(), convert::commands, loosens::always;
         /// The time limit of each check command.
-        check_timeout: String => Duration = Duration::from_mins(10), convert::duration, loosens::never;
-    }
-    beside {
-        /// Whether `--no-config-gates` left configured checks out.
-        left_out: bool;
+        check_timeout: String => Duration = Duration::from_mins(10), convert::duration, loosens::less;
     }
 }
 
@@ -179,7 +171,7 @@ section! {
         /// The NAME of the variable that holds the key.
         api_key_env: String => Option<String> = None, convert::variable_name, loosens::other;
         /// The window in tokens; it wins over what the server says.
-        context: i64 => Option<u64> = None, convert::token_count, loosens::never;
+        context: i64 => Option<u64> = None, convert::token_count, loosens::other;
         /// The action format; chosen by the model when not set.
         format: String => Option<ActionFormat> = None, convert::format, loosens::never;
         /// The sampling temperature, 0 to 2.
@@ -187,7 +179,7 @@ section! {
         /// A fixed sampling seed.
         seed: i64 => Option<u64> = None, convert::seed, loosens::never;
         /// The most tokens of an answer; 4,096 or a quarter of the window when not set.
-        answer_tokens: i64 => Option<u64> = None, convert::token_count, loosens::never;
+        answer_tokens: i64 => Option<u64> = None, convert::token_count, loosens::other;
         /// A PEM file with further certificate authorities; below the folder of the file that names it.
         ca_file: String => Option<PathBuf> = None, convert::file, loosens::other;
         /// US dollars for a million prompt tokens.
@@ -197,7 +189,7 @@ section! {
         /// Until the first byte of an answer.
         first_byte_timeout: String => Duration = Duration::from_mins(10), convert::duration, loosens::never;
         /// Between two pieces of an answer.
-        token_timeout: String => Duration = Duration::from_mins(2), convert::duration, loosens::never;
+        token_timeout: String => Duration = Duration::from_mins(2), convert::duration, loosens::less;
         /// Until the connection stands.
         connect_timeout: String => Duration = Duration::from_secs(10), convert::duration, loosens::never;
         /// How often a failed request is sent again.
@@ -214,7 +206,7 @@ section! {
         stuck_threshold: i64 => u32 = 3, convert::stuck_threshold, loosens::never;
         /// The time limit of one command of the agent.
         bash_timeout: String => Duration = Duration::from_mins(2), convert::duration, loosens::never;
-        /// How the first message is built.
-        strategy: String => PromptStrategy = PromptStrategy::Plain, convert::strategy, loosens::never;
+        /// How the first message is built: plain, or with-files; chosen by the size of the model when not set.
+        strategy: String => Option<PromptStrategy> = None, convert::strategy, loosens::never;
     }
 }

@@ -141,7 +141,6 @@ pub fn inspect_from(inputs: &Inputs<'_>) -> Result<Config, Refusal> {
             gates.check.value.iter().filter(|command| !left_out_checks.contains(command)).cloned().collect::<Vec<_>>(),
         );
         held_back.retain(|key| key.key != "gates.check");
-        gates.left_out = !left_out_checks.is_empty();
         gates.check = Sourced { value: Vec::new(), source: Source::Flag { name: "--no-config-gates".to_owned() } };
     }
     if !until.is_empty() && gates.check.value.is_empty() {

@@ -36,7 +36,13 @@ fn what_loosens_needs_trust_and_what_does_not_is_taken() {
         ("", "[run]\nmax-tokens = 1000\n", None),
         ("[run]\ntimeout = \"1m\"\n", "[run]\ntimeout = \"61s\"\n", Some("run.timeout")),
         ("", "[run]\nkeep-days = 0\n", Some("run.keep-days")),
-        ("", "[run]\nkeep-newest = 0\n", Some("run.keep-newest")),
+        ("", "[run]\nkeep-days = 365\n", Some("run.keep-days")),
+        ("", "[run]\nkeep-newest = 1\n", Some("run.keep-newest")),
+        ("", "[gates]\ncheck-timeout = \"1s\"\n", Some("gates.check-timeout")),
+        ("", "[gates]\ncheck-timeout = \"30m\"\n", None),
+        ("", "[model]\ntoken-timeout = \"1s\"\n", Some("model.token-timeout")),
+        ("", "[model]\ncontext = 1000\n", Some("model.context")),
+        ("", "[model]\nanswer-tokens = 1\n", Some("model.answer-tokens")),
         ("", "[agent]\nbash-timeout = \"5m\"\nstrategy = \"with-files\"\n[model]\ntemperature = 1\n", None),
     ];
     for (user, project, loose) in cases {
@@ -106,7 +112,6 @@ fn gates_of_an_untrusted_project_never_vanish_in_silence() {
     let config = machine.load(&Overrides { no_config_gates: true, ..with_until }).unwrap();
     assert_eq!(config.gates.check.value, ["true"]);
     assert_eq!(config.left_out_checks, ["make test"]);
-    assert!(config.gates.left_out);
     // Only the gates are left out: anything else that loosens still stops.
     machine.write_project(&format!("{DANGEROUS}[run]\nnet = true\n"));
     assert!(machine.load(&Overrides { no_config_gates: true, ..Overrides::default() }).is_err());
@@ -205,5 +210,26 @@ fn two_at_once_lose_no_trust() {
     });
     for project in &projects {
         assert_eq!(trust::plan(project, &machine.paths).unwrap().files[0].standing, Standing::Trusted);
+    }
+}
+
+#[test]
+fn the_newest_run_is_always_kept() {
+    let machine = Machine::new();
+    machine.write_user("[run]\nkeep-newest = 0\n");
+    assert!(machine.load(&Overrides::default()).unwrap_err().message.contains("from 1 to"));
+}
+
+#[test]
+fn a_file_of_somebody_else_above_the_directory_is_passed_over() {
+    let machine = Machine::new();
+    let below = machine.project().join("below");
+    fs::create_dir_all(&below).unwrap();
+    machine.write_project("[run]\nmax-steps = 7\n");
+    let load = || iudex_app::Config::load(&below, &Overrides::default(), &machine.paths).unwrap();
+    assert_eq!(load().run.max_steps.value, 7);
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(machine.project_file(), Some(65534), None).is_ok() {
+        assert_eq!(load().run.max_steps.value, 50);
     }
 }

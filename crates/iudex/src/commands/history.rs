@@ -105,7 +105,7 @@ pub(crate) fn stats_text(stats: &RunStats) -> String {
             text,
             "  {} {when}: {} ({})",
             ruling.get("gate").and_then(Value::as_str).unwrap_or("gate"),
-            ruling_word(ruling),
+            ruling["ruling"]["ruling"].as_str().unwrap_or("?"),
             human_duration(std::time::Duration::from_millis(millis))
         );
     }
@@ -125,15 +125,6 @@ pub(crate) fn stats_text(stats: &RunStats) -> String {
         human_count(stats.output_tokens)
     );
     text
-}
-
-fn ruling_word(ruling: &Value) -> String {
-    let inner = ruling.get("ruling").unwrap_or(ruling);
-    match inner {
-        Value::String(word) => word.clone(),
-        Value::Object(object) => object.get("ruling").and_then(Value::as_str).unwrap_or("?").to_owned(),
-        _ => "?".to_owned(),
-    }
 }
 
 /// What a gate cost: times asked, time, tokens and money.
@@ -168,19 +159,19 @@ fn compact(value: &Value) -> String {
 
 pub(super) fn diff(arguments: &RunName) -> Result<ExitCode, Refusal> {
     let (history, run) = find(arguments)?;
-    talk::bytes(&history.diff(&run, talk::colour())?);
+    talk::diff(&history.diff(&run, talk::colour())?);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn undo(arguments: &UndoArgs) -> Result<ExitCode, Refusal> {
     let (history, run) = find(&arguments.name)?;
     let report = history.undo(&run, arguments.force)?;
-    talk::data(&undo_text(&report, Path::new(&run.directory)));
+    talk::data(&undo_text(&report, Path::new(&run.directory), run.outcome == "killed"));
     Ok(if report.kept.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// What an undo did, as text.
-pub(crate) fn undo_text(report: &RestoreReport, directory: &Path) -> String {
+/// What an undo did, as text. A run that was killed in a pass left changes that no snapshot shows to be its own.
+pub(crate) fn undo_text(report: &RestoreReport, directory: &Path, was_killed: bool) -> String {
     let mut text = format!("{} brought back in {}\n", counted(report.restored.len(), "file"), directory.display());
     for path in report.restored.iter().take(20) {
         let _ = writeln!(text, "  {}", path.display());
@@ -189,7 +180,12 @@ pub(crate) fn undo_text(report: &RestoreReport, directory: &Path) -> String {
         let _ = writeln!(text, "  and {} more", report.restored.len() - 20);
     }
     if !report.kept.is_empty() {
-        text.push_str("kept, changed by somebody else since (--force brings them back too):\n");
+        text.push_str(if was_killed {
+            "kept, changed after the last snapshot: by the run, which was killed in a pass, or by somebody else\n\
+             (--force brings them back too):\n"
+        } else {
+            "kept, changed by somebody else since (--force brings them back too):\n"
+        });
         for path in &report.kept {
             let _ = writeln!(text, "  {}", path.display());
         }

@@ -21,10 +21,14 @@ use crate::talk;
 /// Runs the command that was asked for.
 pub(crate) async fn dispatch(cli: Cli) -> ExitCode {
     let done = match cli.command {
-        None => alone(cli.continue_session).await,
+        None => alone(cli.continue_session, cli.large_directory).await,
         Some(_) if cli.continue_session => {
             Err(Refusal::usage("--continue belongs to a session", "use `iudex --continue` without a command"))
         }
+        Some(_) if cli.large_directory => Err(Refusal::usage(
+            "--large-directory stands before the command",
+            "write it after the command: `iudex run --large-directory ...`",
+        )),
         Some(command) => with_command(command).await,
     };
     done.unwrap_or_else(|refusal| talk::refuse(&refusal))
@@ -51,16 +55,16 @@ async fn with_command(command: Command) -> Result<ExitCode, Refusal> {
 }
 
 /// `iudex` alone: a session in a terminal, usage elsewhere.
-async fn alone(take_up: bool) -> Result<ExitCode, Refusal> {
+async fn alone(take_up: bool, large_directory: bool) -> Result<ExitCode, Refusal> {
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        return crate::session::open(take_up).await;
+        return crate::session::open(take_up, large_directory).await;
     }
     talk::say(&Cli::command().render_help().to_string());
     Ok(ExitCode::from(2))
 }
 
 /// The directory of a command, and the places of iudex.
-fn places(cwd: Option<&PathBuf>) -> Result<(PathBuf, Paths), Refusal> {
+pub(crate) fn places(cwd: Option<&PathBuf>) -> Result<(PathBuf, Paths), Refusal> {
     let named = cwd.cloned().unwrap_or_else(|| PathBuf::from("."));
     let directory = named.canonicalize().map_err(|error| {
         Refusal::usage(format!("cannot use the directory {}: {error}", named.display()), "name an existing directory")

@@ -5,19 +5,45 @@ use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use iudex_app::{Config, OpenRequest, Overrides, Place, Plan, Refusal};
-use iudex_core::Task;
+use iudex_core::{CancellationToken, Outcome, Task, Validation};
+use serde_json::{Value, json};
 
 use super::places;
+use super::project::value_text;
 use crate::args::RunArgs;
-use crate::render::{Renderer, Style, closing_json, closing_text, human_duration};
-use crate::{signals, talk};
+use crate::render::{Renderer, Style, claim_text, closing_json, closing_text, human_duration};
+use crate::signals::Signals;
+use crate::talk;
 
 pub(super) async fn run(arguments: RunArgs) -> Result<ExitCode, Refusal> {
+    let as_json = arguments.json;
+    let ran = run_or_refuse(arguments).await;
+    if let Err(refusal) = &ran
+        && as_json
+    {
+        talk::data(&refused_json(refusal).to_string());
+    }
+    ran
+}
+
+/// A run that did not start, as the last line of `--json`.
+fn refused_json(refusal: &Refusal) -> Value {
+    json!({
+        "event": "result",
+        "outcome": "not started",
+        "exit_code": refusal.exit_code,
+        "message": refusal.message,
+        "hint": refusal.hint,
+    })
+}
+
+async fn run_or_refuse(arguments: RunArgs) -> Result<ExitCode, Refusal> {
     let (directory, paths) = places(arguments.cwd.as_ref())?;
     let task = read_task(&arguments)?;
     let config = Config::load(&directory, &overrides(&arguments), &paths)?;
+    let request = OpenRequest { directory, config, large_directory: arguments.large_directory, session: None };
     if arguments.dry_run {
-        let plan = iudex_app::plan(&directory, task, &config, &paths).await?;
+        let plan = iudex_app::plan(request, task, &paths).await?;
         if arguments.json {
             talk::json(&plan);
         } else {
@@ -26,14 +52,16 @@ pub(super) async fn run(arguments: RunArgs) -> Result<ExitCode, Refusal> {
         return Ok(ExitCode::SUCCESS);
     }
 
-    let cancel = signals::cancel_on_signals();
-    let request = OpenRequest { directory, config, large_directory: arguments.large_directory, session: None };
+    let mut signals = Signals::listen();
     let opened = tokio::select! {
         biased;
-        () = cancel.cancelled() => return Ok(ExitCode::from(130)),
+        _ = signals.next() => {
+            return Err(Refusal { exit_code: 130, message: "stopped before the run began".to_owned(), hint: None });
+        }
         opened = Place::open(request, paths) => opened,
     };
     let mut place = opened?;
+    let cancel = CancellationToken::new();
     let style = style(arguments.json);
     if style != Style::Json
         && let Some(because) = &place.model().chosen_because
@@ -41,13 +69,18 @@ pub(super) async fn run(arguments: RunArgs) -> Result<ExitCode, Refusal> {
         talk::say(&format!("model: {}, {because}", place.model().describe()));
     }
     let renderer = Renderer::start(style);
-    let ran = place.run(&task, false, renderer.sender(), renderer.wants_progress, &cancel).await;
-    drop(place);
+    let running = place.run(&task, false, renderer.sender(), renderer.wants_progress, &cancel);
+    let (ran, _) = signals.stop(running, &cancel).await;
     renderer.finish();
     let finished = ran?;
     if arguments.json {
-        talk::data(&closing_json(&finished).to_string());
+        let mut closing = closing_json(&finished);
+        place.mask(&mut closing);
+        talk::data(&closing.to_string());
     } else {
+        if let Outcome::Done { validation: Validation::Unvalidated } = &finished.report.outcome {
+            talk::data(&claim_text(&finished.report.claim));
+        }
         talk::data(&closing_text(&finished));
     }
     Ok(ExitCode::from(finished.exit_code()))
@@ -71,10 +104,10 @@ fn read_task(arguments: &RunArgs) -> Result<Task, Refusal> {
     match arguments.goal.as_deref() {
         Some("-") => {
             let mut bytes = Vec::new();
-            io::stdin()
-                .lock()
-                .read_to_end(&mut bytes)
-                .map_err(|error| Refusal::plain(format!("standard input: {error}")))?;
+            io::stdin().lock().read_to_end(&mut bytes).map_err(|error| {
+                let hint = "give the goal as an argument, or name a file with --file";
+                Refusal::usage(format!("standard input cannot be read: {error}"), hint)
+            })?;
             iudex_app::task_from_bytes("standard input", &bytes)
         }
         Some(goal) => iudex_app::task_from_bytes("the goal", goal.as_bytes()),
@@ -115,7 +148,16 @@ fn plan_text(plan: &Plan) -> String {
     if let Some(tokens) = plan.max_tokens {
         let _ = writeln!(text, "            {tokens} tokens");
     }
+    if !plan.max_cost.is_null() {
+        let _ = writeln!(text, "            {} US dollars", value_text(&plan.max_cost));
+    }
+    if !plan.timeout.is_null() {
+        let _ = writeln!(text, "            {} of time", value_text(&plan.timeout));
+    }
     let network = if plan.network { "with network" } else { "no network" };
-    let _ = writeln!(text, "model       {}\nsandbox     {}, {network}\nnothing was run", plan.model, plan.sandbox);
+    let format = if plan.format.is_null() { "chosen by the model".to_owned() } else { value_text(&plan.format) };
+    let _ = writeln!(text, "model       {}\nformat      {format}", plan.model);
+    let _ = writeln!(text, "prompt      {}", value_text(&plan.strategy));
+    let _ = writeln!(text, "sandbox     {}, {network}\nnothing was run", plan.sandbox);
     text
 }

@@ -7,7 +7,7 @@ use iudex_app::Finished;
 use iudex_core::{CheckEvidence, Outcome, Ruling, Validation};
 use serde_json::{Value, json};
 
-use super::lines::{ruling_line, word};
+use super::lines::{changes, ruling_line, word};
 use super::{counted, human_count, human_duration, one_line};
 
 /// The result as JSON, the last line of `--json`.
@@ -16,9 +16,10 @@ pub(crate) fn closing_json(finished: &Finished) -> Value {
     json!({
         "event": "result",
         "run": finished.run.as_str(),
-        "outcome": report.outcome.word(),
+        "outcome": finished.outcome,
         "exit_code": finished.exit_code(),
         "why": report.outcome.why(),
+        "claim": report.claim,
         "validation": match &report.outcome {
             Outcome::Done { validation } => json!(validation),
             _ => Value::Null,
@@ -36,11 +37,30 @@ pub(crate) fn closing_json(finished: &Finished) -> Value {
     })
 }
 
+/// The agent's last message, set off from everything that iudex itself says; empty when there is none.
+pub(crate) fn claim_text(claim: &str) -> String {
+    // The call that ends a pass is no answer; what it adds in words is.
+    let call = serde_json::from_str::<Value>(claim).ok().filter(|call| call.get("tool").is_some());
+    let claim = match &call {
+        Some(call) => call.get("summary").and_then(Value::as_str).unwrap_or_default(),
+        None => claim,
+    };
+    if claim.trim().is_empty() {
+        return String::new();
+    }
+    let mut text = "the agent says (a claim, not checked by it):\n".to_owned();
+    for line in claim.trim().lines() {
+        let _ = writeln!(text, "  {line}");
+    }
+    text.push('\n');
+    text
+}
+
 /// The result as a block of text.
 pub(crate) fn closing_text(finished: &Finished) -> String {
     let report = &finished.report;
     let mut text = String::new();
-    row(&mut text, "outcome", &format!("{} (exit {})", report.outcome.word(), finished.exit_code()));
+    row(&mut text, "outcome", &format!("{} (exit {})", finished.outcome, finished.exit_code()));
     if let Some(why) = report.outcome.why() {
         row(&mut text, "why", &one_line(&why, 400));
     }
@@ -64,14 +84,15 @@ pub(crate) fn closing_text(finished: &Finished) -> String {
     if report.asked_after_budget {
         row(&mut text, "note", "the budget was spent; the check was asked once more");
     }
-    row(&mut text, "changes", &report.stat.summary());
-    for file in report.stat.files.iter().take(10) {
+    row(&mut text, "changes", &changes(report.stat.as_ref()));
+    let files = report.stat.as_ref().map_or(&[][..], |stat| &stat.files);
+    for file in files.iter().take(10) {
         let count = |lines: Option<u64>| lines.map_or("?".to_owned(), |lines| lines.to_string());
         let _ =
             writeln!(text, "            {} +{} -{}", one_line(&file.path, 100), count(file.added), count(file.removed));
     }
-    if report.stat.files.len() > 10 {
-        let _ = writeln!(text, "            and {} more", report.stat.files.len() - 10);
+    if files.len() > 10 {
+        let _ = writeln!(text, "            and {} more", files.len() - 10);
     }
     let usage = report.spent.usage;
     let cost = report.spent.cost.map_or("cost unknown".to_owned(), |cost| format!("cost {cost}"));

@@ -11,14 +11,14 @@ struct Line<'a> {
     seq: u64,
     time: &'a str,
     #[serde(flatten)]
-    event: &'a iudex_core::Event,
+    event: &'a serde_json::Value,
 }
 
 /// Writes every event; a reader that goes away ends the writing, not the run.
 pub(super) fn show(notices: &Receiver<Notice>) {
     for notice in notices {
-        if let Notice::Event { seq, time, event } = notice
-            && write_line(&Line { seq, time: &time, event: &event }).is_err()
+        if let Notice::Event { seq, time, masked, .. } = notice
+            && write_line(&Line { seq, time: &time, event: &masked }).is_err()
         {
             return;
         }

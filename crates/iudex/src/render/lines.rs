@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use iudex_app::Notice;
-use iudex_core::{Event, GateKind, Move, PassEnd, Rework, Ruling};
+use iudex_core::{DiffStat, Event, GateKind, Move, PassEnd, Rework, Ruling};
 
 use super::{counted, human_count, human_duration, one_line};
 
@@ -69,7 +69,7 @@ impl Lines {
                     human_count(self.tokens)
                 )
             }
-            Event::Pinned { stat, .. } => format!("proposal: {}", stat.summary()),
+            Event::Pinned { stat, .. } => format!("proposal: {}", changes(stat.as_ref())),
             Event::RulingStands { .. } => {
                 "nothing differs from a state that was ruled about: the ruling stands".to_owned()
             }
@@ -84,6 +84,11 @@ impl Lines {
         };
         Some(line)
     }
+}
+
+/// The size of a difference in words, also when it is not known.
+pub(super) fn changes(stat: Option<&DiffStat>) -> String {
+    stat.map_or_else(|| "what changed is not known".to_owned(), DiffStat::summary)
 }
 
 /// The name of a gate's kind.

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use iudex_app::Notice;
 
-pub(crate) use closing::{closing_json, closing_text};
+pub(crate) use closing::{claim_text, closing_json, closing_text};
 pub(crate) use lines::ruling_line;
 
 /// How a run is shown.

@@ -11,3 +11,4 @@ mod project;
 mod run;
 mod safety;
 mod signals;
+mod words;

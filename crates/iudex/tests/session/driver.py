@@ -4,6 +4,7 @@ Usage: driver.py STEPS PROGRAM [ARGUMENT]...   STEPS is a JSON list:
   ["expect", TEXT]   waits until the screen shows TEXT after what was expected before
   ["type", LINE]     types a line
   ["interrupt"]      presses Ctrl-C
+  ["terminate"]      sends SIGTERM
   ["end-of-input"]   presses Ctrl-D
   ["file", PATH]     waits until the file is there
   ["exit", CODE]     waits until the program ends with CODE
@@ -97,6 +98,9 @@ class Terminal:
             return self.write(rest[0].encode() + b"\r")
         if kind == "interrupt":
             return self.write(b"\x03")
+        if kind == "terminate":
+            os.kill(self.pid, signal.SIGTERM)
+            return True
         if kind == "end-of-input":
             return self.write(b"\x04")
         if kind == "file":

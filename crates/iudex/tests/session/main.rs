@@ -243,3 +243,50 @@ fn continue_without_a_session_is_a_usage_error() {
     in_a_terminal(&sandbox, &["--continue"], &json!([["expect", "no session was kept"], ["exit", 2]]));
     sandbox.iudex(&["--continue", "log"]).exits(2).says("--continue");
 }
+
+#[test]
+fn sigterm_saves_the_turn_and_ends_the_session() {
+    let sandbox = with_script(&json!([write("made.txt", "x"), bash("touch begun; sleep 4102"), done()]));
+    let begun = sandbox.project().join("begun");
+    in_a_terminal(
+        &sandbox,
+        &[],
+        &json!([
+            ["expect", "iudex> "],
+            ["type", "hang"],
+            ["file", begun],
+            ["terminate"],
+            ["expect", "aborted (exit 130)"],
+            ["exit", 130]
+        ]),
+    );
+    sandbox.iudex(&["diff"]).exits(0).says("+x");
+    in_a_terminal(&sandbox, &["--continue"], &json!([["expect", "iudex> "], ["terminate"], ["exit", 130]]));
+}
+
+#[test]
+fn a_check_of_the_session_never_hides_the_configured_ones() {
+    let sandbox = with_script(&json!([write("made.txt", "x"), done()]));
+    sandbox.configure("[run]\nrequire-gate = true\n[gates]\ncheck = [\"exit 1\"]\n");
+    in_a_terminal(
+        &sandbox,
+        &[],
+        &json!([
+            ["expect", "iudex> "],
+            ["type", "/validate off"],
+            ["expect", "require-gate is set"],
+            ["expect", "iudex> "],
+            ["type", "/validate test -f made.txt"],
+            ["expect", "left out, and the outcome says so: exit 1"],
+            ["expect", "iudex> "],
+            ["type", "make it"],
+            ["expect", "done (checked in place only; left out by /validate: exit 1)"],
+            ["expect", "iudex> "],
+            ["type", "/quit"],
+            ["exit", 0]
+        ]),
+    );
+    // The check outside of a run leaves neither files nor a snapshot behind.
+    let runs = std::fs::read_dir(sandbox.state().join("runs")).unwrap().count();
+    assert_eq!(runs, 1);
+}

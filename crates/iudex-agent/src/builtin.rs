@@ -63,6 +63,8 @@ pub struct BuiltinAgent {
     window: u64,
     /// What the server counts for one estimated token.
     scale: f64,
+    /// The last prompt of this conversation: its estimate, and what the server counted.
+    counted: Option<(u64, u64)>,
 }
 
 /// The kept form of a conversation.
@@ -89,14 +91,22 @@ impl BuiltinAgent {
             format_troubles: 0,
             window,
             scale: 1.0,
+            counted: None,
         }
     }
 
-    /// Goes on with another model; the conversation stays.
+    /// The most bytes that one result of a tool may take, for another model with another window.
+    pub fn set_result_bytes(&mut self, bytes: usize) {
+        self.tools.set_result_bytes(bytes);
+    }
+
+    /// Goes on with another model; the conversation stays. The room for results is set apart
+    /// ([`Self::set_result_bytes`]).
     pub fn set_model(&mut self, model: Rc<dyn ChatModel>) {
         self.format = self.settings.format.unwrap_or(default_format(model.facts()));
         self.window = model.facts().window;
         self.scale = 1.0;
+        self.counted = None;
         self.failed_formats.clear();
         self.format_troubles = 0;
         self.model = model;
@@ -129,6 +139,7 @@ impl BuiltinAgent {
     pub fn load(&mut self, state: &serde_json::Value) -> bool {
         match Kept::deserialize(state) {
             Ok(kept) if kept.version == KEPT_VERSION => {
+                self.counted = None;
                 self.talk = kept.talk;
                 self.talk.close();
                 true
@@ -181,6 +192,7 @@ impl BuiltinAgent {
             .find(|format| !self.failed_formats.contains(format));
         self.format_troubles = 0;
         if let Some(next) = next {
+            self.counted = None;
             self.format = next;
         }
         next.is_some()

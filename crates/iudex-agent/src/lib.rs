@@ -3,6 +3,7 @@
 //! Never: a verdict. What an agent says about its own work is a claim.
 
 mod builtin;
+mod directories;
 mod tools;
 
 pub use builtin::{AgentSettings, BuiltinAgent, ContextShare};

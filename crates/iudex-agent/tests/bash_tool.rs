@@ -28,6 +28,7 @@ async fn the_end_of_a_command_is_told_as_it_was() {
         ("kill -9 $$", false, "Ended by signal 9 (kill)."),
         ("cat; echo closed", true, "closed"),
         ("printf '\\033[31mred\\033[0m\\n10%%\\r100%%\\n'", true, "red\n100%"),
+        ("printf '\\033]8;;x\\033\\134link\\n'", true, "link"),
         ("cd sub && pwd | sed 's:.*/::'", true, "sub"),
     ];
     place.put("sub/x", "");

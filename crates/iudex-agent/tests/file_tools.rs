@@ -195,7 +195,7 @@ async fn write_creates_replaces_and_says_when_nothing_is_new() {
 
 #[tokio::test]
 async fn write_keeps_crlf_and_mark_of_the_file_that_it_replaces() {
-    let cases: [(&[u8], &str, &[u8]); 8] = [
+    let cases: [(&[u8], &str, &[u8]); 9] = [
         (b"a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n"),
         (b"a\r\nb\r\n", "a\r\nc\n", b"a\r\nc\n"),
         (b"a\r\nb\n", "a\nc\n", b"a\nc\n"),
@@ -203,7 +203,8 @@ async fn write_keeps_crlf_and_mark_of_the_file_that_it_replaces() {
         (b"\xef\xbb\xbfa\n", "\u{feff}b\n", b"\xef\xbb\xbfb\n"),
         (b"a\n", "\u{feff}b\n", b"\xef\xbb\xbfb\n"),
         (b"\xff\xfea\0\r\0\n\0", "b\n", b"\xff\xfeb\0\r\0\n\0"),
-        (b"caf\xe9\n", "caf\u{e9}s\n", "caf\u{e9}s\n".as_bytes()),
+        (b"caf\xe9\n", "caf\u{e9}s\n", b"caf\xe9s\n"),
+        (b"caf\xe9\n", "\u{4e2d}\n", "\u{4e2d}\n".as_bytes()),
     ];
     for (before, content, after) in cases {
         let place = Place::new();
@@ -353,4 +354,26 @@ async fn the_state_digest_changes_exactly_when_files_do() {
     assert_ne!(fourth, third, "another mode");
     std::fs::remove_file(place.dir().join("c")).unwrap();
     assert_ne!(tools.state_digest(), fourth, "removed");
+}
+
+#[tokio::test]
+async fn a_hidden_path_that_is_reached_through_a_link_stays_hidden() {
+    let mut place = Place::new();
+    place.put("state/secret", "secret\n");
+    symlink("state", place.dir().join("other")).unwrap();
+    let link = place.dir().join("other");
+    place.settings().confinement.hidden.push(link.clone());
+    place.settings().read_only.push(link);
+    assert!(!place.call("read", json!({"path": "state/secret"})).await.ok);
+    assert!(!place.call("write", json!({"path": "state/new", "content": "x"})).await.ok);
+}
+
+#[tokio::test]
+async fn an_encoding_that_changes_or_stays_is_said() {
+    let place = Place::new();
+    place.put("f", b"caf\xe9\n");
+    let kept = place.call("write", json!({"path": "f", "content": "caf\u{e9}s\n"})).await;
+    assert!(kept.text.contains("windows-1252"), "{}", kept.text);
+    let changed = place.call("write", json!({"path": "f", "content": "\u{4e2d}\n"})).await;
+    assert!(changed.text.contains("UTF-8 now"), "{}", changed.text);
 }

@@ -68,16 +68,16 @@ async fn path_glob_and_case_narrow_the_search() {
         (json!({"pattern": "Greet\\(\\);"}), "src/main.rs:2:     Greet();"),
         (
             json!({"pattern": "greet", "glob": "!*.rs", "path": "docs"}),
-            "No line and no file name matches greet in docs.",
+            "No file matches the glob in docs (ignored files are not searched).",
         ),
-        (json!({"pattern": "absent"}), "No line and no file name matches absent."),
+        (json!({"pattern": "absent"}), "No line and no file name matches absent (ignored files are not searched)."),
         (
             json!({"pattern": "Greet("}),
             "The pattern is no valid regular expression; it was searched for as plain text.\n\
              src/greet.rs:1: pub fn Greet() {}\nsrc/main.rs:2:     Greet();",
         ),
         // A glob cannot bring back what is ignored.
-        (json!({"pattern": "greet", "glob": "*.tmp"}), "No line and no file name matches greet."),
+        (json!({"pattern": "greet", "glob": "*.tmp"}), "No file matches the glob (ignored files are not searched)."),
     ];
     for (arguments, text) in cases {
         let result = place.call("search", arguments.clone()).await;

@@ -73,7 +73,8 @@ pub struct Turn {
 pub enum Trouble {
     /// The answer was cut or ran away.
     #[error(
-        "Your answer was cut off, so nothing was executed. Answer shorter: one call, and write long files in parts."
+        "Your answer was cut off, so nothing was executed. Answer shorter, with one call. Write the first part of a \
+         long file, then append each further part with bash: cat >> FILE <<'EOF'"
     )]
     Cut,
     /// Something that looks like a call is not valid JSON, and mending it would invent content.
@@ -98,6 +99,27 @@ pub enum Trouble {
         /// What does not fit.
         problem: String,
     },
+}
+
+/// True when no JSON, fence or tag of a call is left open in a text, so that it can be a whole answer.
+pub(crate) fn is_closed(text: &str) -> bool {
+    const MOST_LOOKS: usize = 200;
+    let count = |part: &str| text.matches(part).count();
+    let tags = ["<tool_call>", "<function=", "<parameter="];
+    let closing = ["</tool_call>", "</function>", "</parameter>"];
+    if !count("```").is_multiple_of(2) || tags.iter().zip(closing).any(|(tag, end)| count(tag) > count(end)) {
+        return false;
+    }
+    let mut from = 0;
+    for _ in 0..MOST_LOOKS {
+        let Some(at) = text[from..].find(['{', '[']).map(|at| from + at) else { return true };
+        match repair::parse_prefix(&text[at..]) {
+            Ok(repair::Prefix { unclosed: true, .. }) => return false,
+            Ok(repair::Prefix { end, .. }) => from = at + end,
+            Err(_) => from = at + 1,
+        }
+    }
+    true
 }
 
 /// Reads an answer. Nothing of a cut answer is a call.

@@ -31,6 +31,9 @@ pub enum Delta<'a> {
     Reasoning(&'a str),
     /// Waiting before the request is sent again.
     Waiting(&'a str),
+    /// What tries used whose answers were lost; told once, right before the call fails. (A completion has it in its
+    /// own use.)
+    Lost(Usage),
 }
 
 /// What is known about a model.

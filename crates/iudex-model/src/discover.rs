@@ -9,8 +9,8 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::chat::ModelError;
-use crate::openai::client::Wire;
-use crate::openai::json_of;
+use crate::openai::client::{Wire, innermost};
+use crate::openai::{json_of, words_of_error};
 
 /// The ports of llama.cpp, Ollama, LM Studio and vLLM.
 pub const USUAL_PORTS: [u16; 4] = [8080, 11434, 1234, 8000];
@@ -63,7 +63,8 @@ async fn ask(port: u16) -> Option<Found> {
 /// The chat models of one server.
 ///
 /// # Errors
-/// [`ModelError::Unavailable`] when it does not answer within ten seconds or not with a list of models.
+/// [`ModelError::Refused`] in the server's own words when it refuses (a wrong key); [`ModelError::Unavailable`] when it
+/// does not answer within ten seconds or not with a list of models.
 pub async fn list_models(
     base_url: &str,
     api_key: Option<&str>,
@@ -71,12 +72,39 @@ pub async fn list_models(
 ) -> Result<Vec<String>, ModelError> {
     const LONG_PATIENCE: Duration = Duration::from_secs(10);
     let wire = Wire::new(base_url, api_key.map(str::to_owned), ca_file.map(Path::to_path_buf), LONG_PATIENCE)?;
-    let list = tokio::time::timeout(LONG_PATIENCE, json_of(wire.get("/models"))).await.ok().flatten();
-    let entries = list.as_ref().and_then(|list| list.get("data").or_else(|| list.get("models"))?.as_array());
+    let list = tokio::time::timeout(LONG_PATIENCE, whole_answer(&wire, "/models"))
+        .await
+        .map_err(|_| ModelError::Unavailable(format!("{base_url}/models: no answer within 10 s")))?
+        .map_err(|refused| match refused {
+            ModelError::Unavailable(cause) => ModelError::Unavailable(format!("{base_url}/models: {cause}")),
+            ModelError::Refused(words) => ModelError::Refused(format!("{base_url}/models: {words}")),
+            other => other,
+        })?;
+    let entries = list.get("data").or_else(|| list.get("models")).and_then(Value::as_array);
     let Some(entries) = entries else {
         return Err(ModelError::Unavailable(format!("{base_url}/models does not answer with a list of models")));
     };
     Ok(entries.iter().filter_map(name_of).filter(|name| is_chat(name)).collect())
+}
+
+/// The JSON of an answer (null when it is none), or why there is none.
+async fn whole_answer(wire: &Wire, path: &str) -> Result<Value, ModelError> {
+    const MOST_BYTES: usize = 8 << 20;
+    let cut = |error: &reqwest::Error| ModelError::Unavailable(innermost(error));
+    let mut response = wire.get(path)?.send().await.map_err(|error| cut(&error))?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| cut(&error))? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MOST_BYTES {
+            return Err(ModelError::Unavailable("the answer is larger than any list of models".to_owned()));
+        }
+    }
+    if status.is_success() {
+        return Ok(serde_json::from_slice(&body).unwrap_or_default());
+    }
+    let words = wire.masked(&format!("{status}: {}", words_of_error(&String::from_utf8_lossy(&body))));
+    Err(if status.is_client_error() { ModelError::Refused(words) } else { ModelError::Unavailable(words) })
 }
 
 fn name_of(entry: &Value) -> Option<String> {

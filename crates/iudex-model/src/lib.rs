@@ -18,5 +18,4 @@ pub use chat::{
 pub use discover::{Found, USUAL_PORTS, discover, list_models};
 pub use openai::locality::is_local_address;
 pub use openai::{OpenAiModel, OpenAiSettings};
-pub use runaway::{Runaway, RunawayDetector, runaway_in};
 pub use script::ScriptModel;

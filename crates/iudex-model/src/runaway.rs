@@ -23,7 +23,7 @@ const KEPT: usize = LONGEST_PERIOD * LEAST_REPEATS;
 
 /// What runs on without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Runaway {
+pub(crate) enum Runaway {
     /// White space.
     WhiteSpace,
     /// The same segment.
@@ -41,34 +41,16 @@ impl fmt::Display for Runaway {
 
 /// Reads an answer as it comes and says when it has run away.
 #[derive(Debug, Default)]
-pub struct RunawayDetector {
+pub(crate) struct RunawayDetector {
     tail: Vec<u8>,
     unseen: usize,
     white_space: usize,
     after_backslash: bool,
 }
 
-/// Whether a whole text runs away, for answers that came in one piece.
-pub fn runaway_in(text: &str) -> Option<Runaway> {
-    // In pieces, as a stream would bring it: what the tail keeps is bounded, and the middle counts too.
-    let mut detector = RunawayDetector::default();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let mut end = LOOK_EVERY.min(rest.len());
-        while !rest.is_char_boundary(end) {
-            end += 1;
-        }
-        if let Some(runaway) = detector.push(&rest[..end]) {
-            return Some(runaway);
-        }
-        rest = &rest[end..];
-    }
-    None
-}
-
 impl RunawayDetector {
     /// Takes the next piece; `Some` as soon as the answer so far has run away.
-    pub fn push(&mut self, piece: &str) -> Option<Runaway> {
+    pub(crate) fn push(&mut self, piece: &str) -> Option<Runaway> {
         if self.counts_too_much_white_space(piece) {
             return Some(Runaway::WhiteSpace);
         }

@@ -143,6 +143,7 @@ fn text_and_reasoning_are_shown_as_they_come() {
         Delta::Text(text) => seen.push(format!("text {text}")),
         Delta::Reasoning(text) => seen.push(format!("reasoning {text}")),
         Delta::Waiting(text) => seen.push(format!("waiting {text}")),
+        Delta::Lost(usage) => seen.push(format!("lost {}", usage.calls)),
     }));
     let answer = answer.unwrap();
     assert_eq!(seen, ["reasoning because", "text answer"]);

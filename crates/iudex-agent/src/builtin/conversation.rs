@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// What stands for a call that was interrupted.
 const ABORTED: &str = "Aborted: the call was interrupted. Whether it took effect is unknown.";
 
+/// What stands for a call behind one that was interrupted or that ended the answer.
+const NOT_RUN: &str = "Not run: it ended before this call.";
+
 /// Stands where older steps were left out.
 const EARLIER_LEFT_OUT: &str = "[Earlier steps were left out to save space. The files are as they are now.]";
 
@@ -107,10 +110,16 @@ impl Conversation {
         }
     }
 
-    /// Gives every open call a result that says that it was aborted.
+    /// Gives every open call a result: the first was interrupted, and those behind it were not run.
     pub(super) fn close(&mut self) {
+        self.result(ABORTED.to_owned());
+        self.close_not_run();
+    }
+
+    /// Gives every open call a result that says that it was not run.
+    pub(super) fn close_not_run(&mut self) {
         while !self.open.is_empty() {
-            self.result(ABORTED.to_owned());
+            self.result(NOT_RUN.to_owned());
         }
     }
 

@@ -125,6 +125,7 @@ impl<'a> Pass<'a> {
     fn open(&mut self, anew: bool) {
         if anew {
             self.agent.talk.clear();
+            self.agent.counted = None;
             let system = prompt::system(self.agent.format, self.agent.tools.specs());
             self.message("system", system, "");
         }
@@ -260,16 +261,14 @@ impl<'a> Pass<'a> {
     fn act_on(&mut self, progress: stuck::Progress, what: &str) -> Option<PassEnd> {
         match progress {
             stuck::Progress::Moving | stuck::Progress::SeenBefore => None,
-            stuck::Progress::Intervene { times } => {
-                let told = prompt::repeats(what, times, self.agent.format, !self.order.gates.is_empty(), self.changed);
+            stuck::Progress::Intervene(repeats) => {
+                let told =
+                    prompt::repeats(what, repeats, self.agent.format, !self.order.gates.is_empty(), self.changed);
                 self.intervened("repeats", &told);
                 self.reminders.push(told);
                 None
             }
-            stuck::Progress::Stuck { times } => {
-                let why = format!("{what}: {times} times with the same result, and no file changed in between");
-                Some(PassEnd::Stuck { why })
-            }
+            stuck::Progress::Stuck(repeats) => Some(PassEnd::Stuck { why: format!("{what}: {repeats}") }),
         }
     }
 

@@ -7,6 +7,8 @@ use std::path::Path;
 use ignore::{DirEntry, WalkBuilder};
 use iudex_model::estimate_tokens;
 
+use crate::directories;
+
 /// Names that are listed; more are counted.
 const MOST_NAMES: usize = 60;
 
@@ -15,10 +17,6 @@ const MOST_ENTRIES: usize = 2_000;
 
 /// A larger file is not put into a message.
 const MOST_BYTES: u64 = 32 * 1024;
-
-/// Directories that are build output or somebody else's code, also where no ignore file says so.
-const NOT_OURS: [&str; 8] =
-    ["node_modules", "target", "__pycache__", "venv", "dist", "build", "site-packages", "vendor"];
 
 /// Files that are generated and long.
 const GENERATED: [&str; 7] =
@@ -32,7 +30,7 @@ struct Found {
 
 /// The files below `dir`, shallow ones first, in a stable order.
 fn files(dir: &Path) -> Vec<Found> {
-    let ours = |entry: &DirEntry| entry.depth() == 0 || !NOT_OURS.iter().any(|name| entry.file_name() == *name);
+    let ours = |entry: &DirEntry| entry.depth() == 0 || !directories::is_foreign(entry.file_name());
     let walk = WalkBuilder::new(dir).require_git(false).sort_by_file_name(Ord::cmp).filter_entry(ours).build();
     let mut found: Vec<(usize, Found)> = walk
         .take(MOST_ENTRIES)

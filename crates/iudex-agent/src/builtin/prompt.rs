@@ -10,6 +10,7 @@ use iudex_model::{ActionFormat, ToolSpec, WireTool, estimate_tokens, instruction
 
 use super::conversation::Opening;
 use super::project;
+use super::stuck::Repeats;
 
 /// The most tokens of file contents in a first message: half a minute of reading for a small model on a processor.
 const MOST_FILE_TOKENS: u64 = 2_000;
@@ -122,16 +123,14 @@ pub(super) fn seen_before(format: ActionFormat) -> String {
 }
 
 /// When calls repeat: what repeats, and what to do instead.
-pub(super) fn repeats(what: &str, times: u32, format: ActionFormat, has_gate: bool, changed: bool) -> String {
+pub(super) fn repeats(what: &str, repeats: Repeats, format: ActionFormat, has_gate: bool, changed: bool) -> String {
     let finish = how_to_finish(format);
     let instead = match (has_gate, changed) {
         (true, true) => format!("If the task may be complete, {finish}: the check then runs. Otherwise change a file."),
         (true, false) => "No file has changed yet. Write or edit the file that solves the task now.".to_owned(),
         (false, _) => format!("Do something else, or {finish} if the task is complete."),
     };
-    format!(
-        "This came {times} times with the same result, and no file changed in between: {what}\nStop repeating it. {instead}"
-    )
+    format!("This came {repeats}: {what}\nStop repeating it. {instead}")
 }
 
 /// When an answer calls nothing though nothing was done yet.

@@ -2,7 +2,7 @@
 //!
 //! Never: a verdict about a step that was taken for the first time since the files last changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// After an intervention, so many further repeats end the pass.
@@ -17,25 +17,41 @@ const TIMES_IN_A_ROW: u32 = 10;
 pub(super) enum Progress {
     /// Something new.
     Moving,
-    /// Seen before since the files last changed.
+    /// Seen before since the files last changed, with the very same result.
     SeenBefore,
     /// The third of its kind: the model must be told what repeats.
-    Intervene {
-        /// How often it was seen.
-        times: u32,
-    },
+    Intervene(Repeats),
     /// It went on after the intervention.
-    Stuck {
-        /// How often it was seen.
-        times: u32,
-    },
+    Stuck(Repeats),
+}
+
+/// What repeats how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Repeats {
+    /// How often it was seen.
+    pub times: u32,
+    /// It followed itself although a file changed each time; else no file has changed in between.
+    pub with_changes: bool,
+}
+
+impl std::fmt::Display for Repeats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.with_changes {
+            write!(f, "{} times in a row with the same result", self.times)
+        } else {
+            write!(f, "{} times with the same result, and no file changed in between", self.times)
+        }
+    }
 }
 
 /// Counts steps that change nothing.
 #[derive(Debug)]
 pub(super) struct StuckDetector {
     threshold: u32,
+    /// Steps since the files last changed, numbers in the results left out.
     seen: HashMap<u64, u32>,
+    /// The same with the whole results.
+    exact: HashSet<u64>,
     intervened: bool,
     repeats_after: u32,
     last: Option<u64>,
@@ -48,6 +64,7 @@ impl StuckDetector {
         Self {
             threshold: threshold.max(2),
             seen: HashMap::new(),
+            exact: HashSet::new(),
             intervened: false,
             repeats_after: 0,
             last: None,
@@ -62,6 +79,7 @@ impl StuckDetector {
         self.last = Some(key);
         if changed && self.in_a_row < TIMES_IN_A_ROW {
             self.seen.clear();
+            self.exact.clear();
             self.intervened = false;
             self.repeats_after = 0;
             return Progress::Moving;
@@ -69,22 +87,20 @@ impl StuckDetector {
         let count = self.seen.entry(key).or_insert(0);
         *count += 1;
         let times = (*count).max(self.in_a_row);
-        if times == 1 {
-            self.repeats_after = 0;
-            return Progress::Moving;
+        let is_known = !self.exact.insert(digest(what, result));
+        let repeats = Repeats { times, with_changes: changed };
+        if times >= self.threshold && !self.intervened {
+            self.intervened = true;
+            return Progress::Intervene(repeats);
         }
-        if self.intervened {
+        // Only a change of a file makes up for repeats: something new in between does not.
+        if times >= self.threshold {
             self.repeats_after += 1;
             if self.repeats_after >= REPEATS_AFTER_INTERVENTION {
-                return Progress::Stuck { times };
+                return Progress::Stuck(repeats);
             }
-            return Progress::SeenBefore;
         }
-        if times >= self.threshold {
-            self.intervened = true;
-            return Progress::Intervene { times };
-        }
-        Progress::SeenBefore
+        if is_known { Progress::SeenBefore } else { Progress::Moving }
     }
 }
 
@@ -111,3 +127,6 @@ fn without_numbers(text: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,8 @@ enum Answer {
     Fails(ModelError),
     /// Counts the prompt and overflows when it is above the window.
     Checks(u64, Box<Answer>),
+    /// As a server that drops the front of longer prompts in silence.
+    Counts(u64, Box<Answer>),
     Never,
 }
 
@@ -72,12 +74,17 @@ impl ChatModel for Told {
             }
             answer = *inner;
         }
+        let mut most = u64::MAX;
+        if let Answer::Counts(window, inner) = answer {
+            most = window;
+            answer = *inner;
+        }
         match answer {
             Answer::Says(completion) => {
                 on_delta(Delta::Text(&completion.text));
                 let mut completion = completion;
                 completion.usage = Usage {
-                    prompt: Tokens(request.estimate_prompt()),
+                    prompt: Tokens(request.estimate_prompt().min(most)),
                     output: Tokens(10),
                     calls: 1,
                     ..Usage::default()
@@ -86,7 +93,7 @@ impl ChatModel for Told {
             }
             Answer::Fails(error) => Err(error),
             Answer::Never => std::future::pending().await,
-            Answer::Checks(..) => unreachable!("checks are not nested"),
+            Answer::Checks(..) | Answer::Counts(..) => unreachable!("they are not nested"),
         }
     }
 }

@@ -13,6 +13,14 @@ use super::{ToolResult, ToolSettings, arguments, count};
 /// Room for the lines that say how a command ended.
 const NOTE_BYTES: usize = 400;
 
+/// How long the command had.
+#[derive(Clone, Copy)]
+struct Limit {
+    time: Duration,
+    /// More was asked for.
+    is_cut: bool,
+}
+
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
         name: "bash",
@@ -64,7 +72,9 @@ pub(super) async fn run(
     let finished = iudex_exec::run(spec, on_line).await.map_err(|error| {
         format!("The command could not be started: {error}. It is not the command's fault; try the other tools.")
     })?;
-    let text = report(&finished, time_limit, settings.confinement.network, script);
+    let is_cut = asked.is_some_and(|seconds| Duration::from_secs(seconds) > time_limit);
+    let limit = Limit { time: time_limit, is_cut };
+    let text = report(&finished, limit, settings.confinement.network, script);
     Ok(ToolResult { ok: finished.end == End::Exited(0), ..ToolResult::changed(text) })
 }
 
@@ -95,7 +105,7 @@ fn judge(settings: &ToolSettings, script: &str) -> Decision {
 }
 
 /// What the model is told about a command that has ended.
-pub(super) fn report(finished: &Finished, time_limit: Duration, network: bool, script: &str) -> String {
+fn report(finished: &Finished, limit: Limit, network: bool, script: &str) -> String {
     let mut text = readable(&finished.output.text());
     text.truncate(text.trim_end().len());
     let mut notes = Vec::new();
@@ -108,8 +118,10 @@ pub(super) fn report(finished: &Finished, time_limit: Duration, network: bool, s
         End::Exited(code) => notes.push(format!("Exit code {code}.")),
         End::Signalled(signal) => notes.push(format!("Ended by signal {signal}{}.", signal_name(signal))),
         End::TimedOut => notes.push(format!(
-            "Not finished after {} s and ended. Use a faster command, or one that does not wait for input or run forever.",
-            time_limit.as_secs_f64().ceil()
+            "Not finished after {} s{} and ended. Use a faster command, or one that does not wait for input or run \
+             forever.",
+            limit.time.as_secs_f64().ceil(),
+            if limit.is_cut { " (the most here)" } else { "" }
         )),
     }
     if finished.left_behind > 0 && finished.end != End::TimedOut {
@@ -208,7 +220,20 @@ fn push_without_escapes(text: &mut String, line: &str) {
         match c {
             '\u{1b}' => match chars.next() {
                 Some('[') => while chars.next().is_some_and(|c| !('\u{40}'..='\u{7e}').contains(&c)) {},
-                Some(']') => while chars.next().is_some_and(|c| c != '\u{7}' && c != '\u{1b}') {},
+                // Ends with BEL or with `ESC \`.
+                Some(']' | 'P' | '_' | '^' | 'X') => loop {
+                    match chars.next() {
+                        Some('\u{1b}') => {
+                            chars.next_if_eq(&'\\');
+                            break;
+                        }
+                        Some('\u{7}') | None => break,
+                        Some(_) => {}
+                    }
+                },
+                Some('(' | ')' | '#' | '%') => {
+                    chars.next();
+                }
                 _ => {}
             },
             '\t' => text.push(c),

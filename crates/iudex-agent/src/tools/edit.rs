@@ -61,6 +61,8 @@ struct Made {
     now: Vec<String>,
     /// How the match differed.
     how: Option<&'static str>,
+    /// What was not done as it was asked for.
+    note: Option<&'static str>,
 }
 
 pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolResult, String> {
@@ -210,6 +212,7 @@ fn restore(new: &str, matched: &str) -> Result<String, String> {
 
 /// Replaces a part of the text that was found as it stands.
 fn splice(document: &mut Document, flat: &str, start: usize, mut end: usize, old: &str, mut new: String) -> Made {
+    let mut note = None;
     let at_line_start = start == 0 || flat[..start].ends_with('\n');
     if new.is_empty() && at_line_start && !old.ends_with('\n') && flat[end..].starts_with('\n') {
         // Whole lines are taken out, and no empty line stays.
@@ -217,6 +220,7 @@ fn splice(document: &mut Document, flat: &str, start: usize, mut end: usize, old
     } else if old.ends_with('\n') && !new.is_empty() && !new.ends_with('\n') && end < flat.len() {
         // The line break of `old` was forgotten in `new`; the next line must not be glued to it.
         new.push('\n');
+        note = Some("the line break at the end of old was kept");
     }
     let (first, last) = (matching::line_at(flat, start), matching::line_at(flat, end));
     let line_start = flat[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -224,7 +228,7 @@ fn splice(document: &mut Document, flat: &str, start: usize, mut end: usize, old
     let whole = format!("{}{new}{}", &flat[line_start..start], &flat[end..line_end]);
     let pieces: Vec<String> = whole.split('\n').map(str::to_owned).collect();
     let before: Vec<String> = document.lines[first..=last].iter().map(|line| line.body.clone()).collect();
-    rebuild(document, first, &before, &pieces, None)
+    Made { note, ..rebuild(document, first, &before, &pieces, None) }
 }
 
 /// Replaces whole lines that were found apart from small differences.
@@ -330,7 +334,7 @@ fn rebuild(
     if document.lines.last().is_none_or(|line| !line.ending.is_empty()) {
         document.lines.push(Line { body: String::new(), ending: "" });
     }
-    Made { first, now, how: None }
+    Made { first, now, how: None, note: None }
 }
 
 /// The line ending of the neighbourhood.
@@ -387,7 +391,8 @@ fn already_there(flat: &str, new: &str) -> Option<usize> {
 fn report(shown: &str, made: &[Made]) -> String {
     let mut answer = format!("Edited {shown}.");
     for one in made.iter().take(4) {
-        let how = one.how.map_or_else(String::new, |how| format!(" (old matched {how})"));
+        let how = one.how.map(|how| format!(" (old matched {how})"));
+        let how = how.or_else(|| one.note.map(|note| format!(" ({note})"))).unwrap_or_default();
         if one.now.is_empty() {
             let _ = write!(answer, "\nLines taken out before line {}{how}.", one.first + 1);
             continue;

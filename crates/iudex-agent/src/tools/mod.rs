@@ -84,10 +84,12 @@ const SUBJECT_CHARACTERS: usize = 100;
 impl ToolBox {
     /// Tools with these settings.
     pub fn new(settings: ToolSettings) -> Self {
+        // Paths of calls are compared without links.
+        let real = |paths: &[PathBuf]| paths.iter().map(|path| place::real(path)).collect();
         let place = Place {
-            work_dir: settings.work_dir.clone(),
-            read_only: settings.read_only.clone(),
-            hidden: settings.confinement.hidden.clone(),
+            work_dir: place::real(&settings.work_dir),
+            read_only: real(&settings.read_only),
+            hidden: real(&settings.confinement.hidden),
         };
         let specs = vec![read::spec(), write::spec(), edit::spec(), bash::spec(), search::spec()];
         Self { settings, place, specs }
@@ -96,6 +98,11 @@ impl ToolBox {
     /// The directory that the tools work on.
     pub fn work_dir(&self) -> &Path {
         &self.settings.work_dir
+    }
+
+    /// Sets the most bytes that one result may take.
+    pub fn set_result_bytes(&mut self, bytes: usize) {
+        self.settings.result_bytes = bytes;
     }
 
     /// The tools as a model sees them. Byte-stable.

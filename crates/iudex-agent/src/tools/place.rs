@@ -25,6 +25,17 @@ pub(super) struct Resolved {
     pub shown: String,
 }
 
+/// A path without links, as far as it exists.
+pub(super) fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
 impl Place {
     /// Resolves a path that is only read.
     pub fn for_reading(&self, text: &str) -> Result<Resolved, String> {

@@ -57,6 +57,8 @@ struct Hits {
     lines: Vec<String>,
     bytes: usize,
     more: bool,
+    /// A file has passed the glob.
+    any: bool,
     /// Files that could not be read, or not to the end.
     unread: usize,
 }
@@ -84,7 +86,7 @@ pub(super) async fn run(
         return Err(format!("{} does not exist. Leave path out to search everywhere.", target.shown));
     }
     let query = build_query(&place.work_dir, &pattern, arguments::optional_text(arguments, "glob")?)?;
-    let literal = query.literal;
+    let (literal, has_glob) = (query.literal, query.glob.is_some());
 
     let stop = Arc::new(AtomicBool::new(false));
     let _guard = StopOnDrop(Arc::clone(&stop));
@@ -92,7 +94,7 @@ pub(super) async fn run(
     let hits = tokio::task::spawn_blocking(move || search(&reach, &root, &query, result_bytes / 2, &stop))
         .await
         .map_err(|error| format!("The search failed: {error}. Use bash with grep."))?;
-    Ok(ToolResult::done(report(&hits, &pattern, &target.shown, literal)))
+    Ok(ToolResult::done(report(&hits, &pattern, &target.shown, literal, has_glob)))
 }
 
 fn build_query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, String> {
@@ -137,6 +139,7 @@ fn search(place: &Place, root: &Path, query: &Query, most_bytes: usize, stop: &A
         if place.hidden.iter().any(|hidden| path.starts_with(hidden)) {
             continue;
         }
+        hits.any = true;
         let shown = place.shown(path);
         if query.matcher.is_match(shown.as_bytes()).unwrap_or(false) && hits.names.len() < MOST_NAMES {
             hits.names.push(shown.clone());
@@ -180,14 +183,18 @@ fn around(line: &str, at: usize) -> String {
     format!("{}{part}…", if start > 0 { "…" } else { "" })
 }
 
-fn report(hits: &Hits, pattern: &str, shown: &str, literal: bool) -> String {
+fn report(hits: &Hits, pattern: &str, shown: &str, literal: bool, has_glob: bool) -> String {
     let mut parts = Vec::new();
     if literal {
         parts.push("The pattern is no valid regular expression; it was searched for as plain text.".to_owned());
     }
     if hits.names.is_empty() && hits.lines.is_empty() {
         let place = if shown == "." { String::new() } else { format!(" in {shown}") };
-        parts.push(format!("No line and no file name matches {pattern}{place}."));
+        if has_glob && !hits.any {
+            parts.push(format!("No file matches the glob{place} (ignored files are not searched)."));
+        } else {
+            parts.push(format!("No line and no file name matches {pattern}{place} (ignored files are not searched)."));
+        }
     }
     if !hits.names.is_empty() {
         parts.push("File names:".to_owned());

@@ -36,28 +36,34 @@ pub(super) fn put(place: &Place, target: &Resolved, content: &str) -> Result<Too
         Found::Nothing => (None, "Created"),
         Found::File(_) => (file::read_all(target, MOST_LOOKED_AT)?, "Replaced"),
     };
-    let bytes = match before.as_deref() {
+    let (bytes, note) = match before.as_deref() {
         Some(before) => as_before(before, content),
-        None => content.as_bytes().to_vec(),
+        None => (content.as_bytes().to_vec(), ""),
     };
     if before.as_ref() == Some(&bytes) {
         return Ok(ToolResult::done(format!("{} already has this content; nothing was changed.", target.shown)));
     }
     file::replace(place, target, &bytes)?;
-    Ok(ToolResult::changed(format!("{verb} {} ({lines}).", target.shown)))
+    Ok(ToolResult::changed(format!("{verb} {} ({lines}).{note}", target.shown)))
 }
 
-/// The content with mark, encoding and line endings of what it replaces.
-fn as_before(before: &[u8], content: &str) -> Vec<u8> {
-    let Some(mut document) = Document::decode(before) else { return content.as_bytes().to_vec() };
+/// The content with mark, encoding and line endings of what it replaces, and what is to be said about its encoding.
+fn as_before(before: &[u8], content: &str) -> (Vec<u8>, &'static str) {
+    let Some(mut document) = Document::decode(before) else { return (content.as_bytes().to_vec(), "") };
     let mut text = content.strip_prefix('\u{feff}').unwrap_or(content).to_owned();
     if document.is_crlf_throughout() && !text.contains('\r') {
         text = text.replace('\n', "\r\n");
     }
     // Bytes that were no UTF-8 are gone with the old content.
-    if matches!(document.encoding, Encoding::SingleByte | Encoding::MostlyUtf8) {
+    if document.encoding == Encoding::MostlyUtf8 {
         document.encoding = Encoding::Utf8;
     }
     document.mark |= content.starts_with('\u{feff}');
-    document.encode_text(&text).unwrap_or_else(|_| text.into_bytes())
+    match document.encode_text(&text) {
+        Ok(bytes) if document.encoding == Encoding::SingleByte && !text.is_ascii() => {
+            (bytes, " Its encoding stays windows-1252.")
+        }
+        Ok(bytes) => (bytes, ""),
+        Err(_) => (text.into_bytes(), " It is UTF-8 now; the encoding that it had lacks a character of it."),
+    }
 }

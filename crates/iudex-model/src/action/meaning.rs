@@ -144,6 +144,9 @@ pub(super) fn native_call(
     arguments: &str,
     tools: &[ToolSpec],
 ) -> Result<(String, Map<String, Value>), Trouble> {
+    if name.trim().is_empty() {
+        return Err(Trouble::Broken("the name of a tool is missing".to_owned()));
+    }
     let tool = known_name(name, tools).ok_or_else(|| unknown(name, tools))?;
     let given = arguments_of_text(arguments, &schema_of(tool, tools))?;
     match finish(tool, &given, tools) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::calls::CallBuilder;
 use super::think::{Piece, ThinkSplitter, split_lone_close};
+use crate::action::is_closed;
 use crate::chat::{AssistantCall, ChatRequest, Completion, Delta, Finish, estimate_tokens};
 use crate::runaway::{Runaway, RunawayDetector};
 
@@ -24,6 +25,8 @@ pub(super) struct Answer {
     finish_reason: Option<String>,
     /// `[DONE]` was seen, or the message came whole.
     pub(super) is_complete: bool,
+    /// The message came in one piece.
+    is_whole: bool,
     runaway: Option<Runaway>,
     too_long: bool,
     told: Option<Told>,
@@ -64,6 +67,7 @@ impl Answer {
         } else if let Some(message) = choice.get("message").filter(|message| message.is_object()) {
             // Some servers repeat the whole message at the end of a stream.
             if !self.has_begun() {
+                self.is_whole = true;
                 self.take_message(message, true, on_delta);
             }
         }
@@ -222,9 +226,17 @@ impl Answer {
             }
             Some("length" | "max_tokens" | "model_length" | "limit") => Finish::Length,
             Some(_) => Finish::Other,
-            // Closed by `[DONE]`: the server ended it in order.
-            None => Finish::Stop,
+            None if self.is_whole || self.is_closed() => Finish::Stop,
+            // `[DONE]` alone also ends what a proxy has cut.
+            None => Finish::Other,
         }
+    }
+}
+
+impl Answer {
+    /// Nothing that was opened is still open.
+    fn is_closed(&self) -> bool {
+        if self.calls.is_empty() { is_closed(&self.text) } else { self.calls.is_closed() }
     }
 }
 

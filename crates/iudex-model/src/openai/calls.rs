@@ -36,6 +36,15 @@ impl CallBuilder {
         self.parts.iter().map(|part| estimate_tokens(&part.name) + estimate_tokens(&part.arguments)).sum()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Every call has a name and arguments that are complete.
+    pub(super) fn is_closed(&self) -> bool {
+        self.parts.iter().all(|part| !part.name.is_empty() && is_complete(&part.arguments))
+    }
+
     /// Takes the calls of a delta, or of a whole message, where every entry is a call of its own. Gives the arguments
     /// that came with it.
     pub(super) fn take(&mut self, message: &Value, is_whole: bool) -> String {
@@ -114,12 +123,13 @@ impl CallBuilder {
         (!next_call).then_some(current)
     }
 
-    /// The calls; `new_id` makes up what the server left out. A call without a name says nothing and is left out.
+    /// The calls; `new_id` makes up what the server left out. A call with neither name nor arguments says
+    /// nothing and is left out.
     pub(super) fn finish(self, new_id: &mut dyn FnMut() -> String) -> Vec<AssistantCall> {
         let whole = |arguments: String| if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
         self.parts
             .into_iter()
-            .filter(|part| !part.name.is_empty())
+            .filter(|part| !part.name.is_empty() || !part.arguments.is_empty())
             .map(|part| AssistantCall {
                 id: if part.id.is_empty() { new_id() } else { part.id },
                 name: part.name,
@@ -181,6 +191,13 @@ mod tests {
             json!({"tool_calls": []}),
         ];
         assert_eq!(read(&pieces, false), [call("made-up-1", "read", "{\"a\":1}")]);
+    }
+
+    #[test]
+    fn a_call_without_a_name_is_kept_for_whoever_tells_the_model() {
+        let nameless = json!({"index": 0, "id": "a", "function": {"arguments": "{\"path\":\"x\"}"}});
+        assert_eq!(read(&deltas(&[nameless]), false), [call("a", "", "{\"path\":\"x\"}")]);
+        assert_eq!(read(&deltas(&[json!({"index": 0, "id": "a"})]), false), []);
     }
 
     #[test]

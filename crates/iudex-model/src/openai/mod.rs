@@ -153,14 +153,37 @@ impl OpenAiModel {
         request: &ChatRequest,
         on_delta: &mut dyn for<'d> FnMut(Delta<'d>),
     ) -> Result<Completion, Refusal> {
-        let mut retries = Retries::new(self.timeouts);
         let mut lost = Usage::default();
+        match self.ask_until_answered(request, on_delta, &mut lost).await {
+            Ok(mut completion) => {
+                completion.usage = completion.usage.plus(lost);
+                Ok(completion)
+            }
+            Err(refusal) => {
+                if lost != Usage::default() {
+                    on_delta(Delta::Lost(lost));
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// `lost` is what tries used that gave no answer.
+    async fn ask_until_answered(
+        &self,
+        request: &ChatRequest,
+        on_delta: &mut dyn for<'d> FnMut(Delta<'d>),
+        lost: &mut Usage,
+    ) -> Result<Completion, Refusal> {
+        let mut retries = Retries::new(self.timeouts);
         loop {
-            match self.try_once(request, on_delta, &mut lost).await {
+            match self.try_once(request, on_delta, lost).await {
                 Ok(mut completion) => {
                     completion.retries = retries.count;
-                    self.notice_silent_truncation(request, &completion)?;
-                    completion.usage = completion.usage.plus(lost);
+                    if let Err(overflow) = self.notice_silent_truncation(request, &completion) {
+                        *lost = lost.plus(completion.usage);
+                        return Err(overflow.into());
+                    }
                     return Ok(completion);
                 }
                 Err(Failure::Again(again)) => {
@@ -327,6 +350,11 @@ impl OpenAiModel {
         self.made_up_ids.set(number);
         format!("call_{number}")
     }
+}
+
+/// What a server says in the body of an error.
+pub(crate) fn words_of_error(body: &str) -> String {
+    Said::from_body(body).message
 }
 
 /// The standard words for a status, when the server has none.

@@ -40,9 +40,6 @@ impl Dialect {
     pub(super) fn without_what_is_refused(self, message: &str) -> Option<Self> {
         let text = message.to_ascii_lowercase();
         let mut next = self;
-        if let Some(next) = self.with_simpler_roles(&text) {
-            return Some(next);
-        }
         if self.stream_options && (text.contains("stream_options") || text.contains("include_usage")) {
             next.stream_options = false;
         } else if self.max_tokens && text.contains("max_completion_tokens") && text.contains("max_tokens") {
@@ -59,9 +56,7 @@ impl Dialect {
         }
         Some(next)
     }
-}
 
-impl Dialect {
     /// Templates of small models raise errors about roles, which some servers send as status 500.
     pub(super) fn with_simpler_roles(self, message: &str) -> Option<Self> {
         let text = message.to_ascii_lowercase();

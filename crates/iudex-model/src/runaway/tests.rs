@@ -118,3 +118,21 @@ fn the_memory_of_the_detector_is_bounded() {
     }
     assert!(detector.tail.len() <= 2 * KEPT + LOOK_EVERY * 2);
 }
+
+/// Whether a whole text runs away, for answers that came in one piece.
+fn runaway_in(text: &str) -> Option<Runaway> {
+    // In pieces, as a stream would bring it: what the tail keeps is bounded, and the middle counts too.
+    let mut detector = RunawayDetector::default();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut end = LOOK_EVERY.min(rest.len());
+        while !rest.is_char_boundary(end) {
+            end += 1;
+        }
+        if let Some(runaway) = detector.push(&rest[..end]) {
+            return Some(runaway);
+        }
+        rest = &rest[end..];
+    }
+    None
+}

@@ -1,6 +1,6 @@
 //! Servers on this machine are found and told apart.
 
-use iudex_model::{Found, discover};
+use iudex_model::{Found, discover, list_models};
 use iudex_testkit::server::ModelServer;
 use serde_json::json;
 
@@ -43,4 +43,12 @@ fn a_port_that_is_something_else_is_no_server() {
     let ports = [web.port(), mute.local_addr().unwrap().port()];
     assert_eq!(run(discover(Some(&ports))), []);
     assert_eq!(run(discover(Some(&[]))), []);
+}
+
+#[test]
+fn a_refused_list_of_models_says_what_the_server_said() {
+    let body = json!({"error": {"message": "Incorrect API key provided: sk-123456"}});
+    let server = ModelServer::builder().bare().endpoint_status("/v1/models", 401, body).start();
+    let error = run(list_models(&server.base_url(), Some("sk-123456"), None)).unwrap_err().to_string();
+    assert!(error.contains("401") && error.contains("Incorrect API key provided: ***"), "{error}");
 }

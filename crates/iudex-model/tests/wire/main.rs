@@ -84,6 +84,7 @@ async fn ask_with(settings: OpenAiSettings, request: &ChatRequest) -> (Result<Co
                 Delta::Text(text) => format!("text:{text}"),
                 Delta::Reasoning(text) => format!("reasoning:{text}"),
                 Delta::Waiting(text) => format!("waiting:{text}"),
+                Delta::Lost(usage) => format!("lost:{} tries", usage.calls),
             });
         })
         .await;

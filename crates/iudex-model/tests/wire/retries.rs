@@ -173,3 +173,20 @@ fn dropping_the_request_hangs_up() {
     });
     assert!(server.wait_for_hangups(1));
 }
+
+#[test]
+fn what_cut_tries_used_is_told_when_the_call_fails_in_the_end() {
+    let server = ModelServer::always(Reply::text("a long answer").cut_after("nswe"));
+    let (result, shown) = run(ask_with(settings(&server), &request()));
+    assert!(matches!(result, Err(ModelError::Unavailable(_))), "{result:?}");
+    assert_eq!(shown.last().map(String::as_str), Some("lost:3 tries"), "{shown:?}");
+}
+
+#[test]
+fn half_an_answer_that_a_proxy_ends_with_done_is_not_a_whole_one() {
+    let finish = |text: &str| ask(&ModelServer::start([Reply::text(text).without_finish()])).unwrap().finish;
+    assert_eq!(finish(r#"{"tool":"bash","command":"rm -rf a""#), iudex_model::Finish::Other);
+    assert_eq!(finish("```json\n{\"tool\":\"bash\",\"command\":\"ls\"}\n"), iudex_model::Finish::Other);
+    assert_eq!(finish(r#"{"tool":"bash","command":"ls"}"#), iudex_model::Finish::Stop);
+    assert_eq!(finish("It is done."), iudex_model::Finish::Stop);
+}

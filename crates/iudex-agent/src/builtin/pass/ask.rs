@@ -8,11 +8,15 @@ use std::time::Duration;
 use iudex_core::{Event, Limit, PassEnd, PassStart, Progress, Usage};
 use iudex_model::{Completion, Delta, Finish, ModelError};
 
-use super::super::compaction::compact;
+use super::super::compaction::{Compacted, compact};
+use super::super::stuck::StuckDetector;
 use super::Pass;
 
 /// An answer below so many tokens is not worth a call.
-const LEAST_ANSWER: u64 = 16;
+const LEAST_ANSWER: u64 = 256;
+
+/// Estimated tokens by which a prompt must have grown before its count is expected to have risen.
+const SURE_GROWTH: u64 = 64;
 
 /// A fresh conversation samples at least this warm: at the temperature that failed a small model fails the same way.
 const FRESH_TEMPERATURE: f32 = 0.5;
@@ -52,6 +56,7 @@ impl Pass<'_> {
             let started = self.context.clock.elapsed();
             let events = self.context.events;
             let mut tokens = 0;
+            let mut lost = Usage::default();
             let mut on_delta = |delta: Delta<'_>| match delta {
                 Delta::Text(text) => {
                     tokens += 1;
@@ -63,19 +68,32 @@ impl Pass<'_> {
                     events.progress(Progress::OutputTokens(tokens));
                 }
                 Delta::Waiting(what) => events.progress(Progress::Waiting(what)),
+                Delta::Lost(usage) => lost = lost.plus(usage),
             };
             let model = Rc::clone(&self.agent.model);
             let answered = model.complete(&request, &mut on_delta).await;
             let took = self.context.clock.elapsed().saturating_sub(started);
+            self.charge(lost);
+            let answered = match answered {
+                Ok(completion) => match self.unseen_cut(&completion, request.estimate_prompt()) {
+                    Some(overflow) => {
+                        self.charge(completion.usage);
+                        lost = lost.plus(completion.usage);
+                        Err(overflow)
+                    }
+                    None => Ok(completion),
+                },
+                failed => failed,
+            };
             match answered {
                 Ok(completion) => {
-                    self.charge(&completion, request.estimate_prompt());
+                    self.count_answer(&completion, request.estimate_prompt());
                     let finish = finish_word(completion.finish);
                     self.call_finished(step, completion.usage, took, finish, completion.retries);
                     return Ok(completion);
                 }
                 Err(ModelError::Overflow { message, window, prompt }) => {
-                    self.call_finished(step, Usage::default(), took, "overflow", 0);
+                    self.call_finished(step, lost, took, "overflow", 0);
                     overflows += 1;
                     self.learn_from_overflow(window, prompt, request.estimate_prompt());
                     if overflows > MOST_OVERFLOWS || !self.make_smaller(prompt_tokens) {
@@ -88,7 +106,7 @@ impl Pass<'_> {
                     }
                 }
                 Err(ModelError::FormatRefused(message)) => {
-                    self.call_finished(step, Usage::default(), took, "format_refused", 0);
+                    self.call_finished(step, lost, took, "format_refused", 0);
                     if !self.switch_format(&message) {
                         let why = format!("the server takes none of the action formats: {message}");
                         return Err(PassEnd::ModelUnavailable { why });
@@ -96,7 +114,7 @@ impl Pass<'_> {
                 }
                 Err(error @ (ModelError::Unavailable(_) | ModelError::Refused(_))) => {
                     let word = if matches!(error, ModelError::Refused(_)) { "refused" } else { "unavailable" };
-                    self.call_finished(step, Usage::default(), took, word, 0);
+                    self.call_finished(step, lost, took, word, 0);
                     return Err(PassEnd::ModelUnavailable { why: error.to_string() });
                 }
             }
@@ -112,13 +130,15 @@ impl Pass<'_> {
             return Ok(estimate);
         }
         let after = self.compact_to(budget * FILL_AFTER_COMPACTION / 100, estimate);
-        if after + LEAST_ANSWER <= room {
+        if after + self.least_answer() <= room {
             return Ok(after);
         }
         let why = format!(
-            "task, gates and last failure alone take about {after} tokens, and the window of {} has {}",
+            "task, gates and last failure alone take about {after} tokens, and the window of {} has {}: no room is left \
+             for an answer of {}. Use a model with a larger window, or a shorter task",
             self.agent.model.facts().name,
-            self.agent.window
+            self.agent.window,
+            self.least_answer()
         );
         Err(PassEnd::ModelUnavailable { why })
     }
@@ -127,6 +147,11 @@ impl Pass<'_> {
     fn compact_to(&mut self, target: u64, before: u64) -> u64 {
         let over = (before.saturating_sub(target) as f64 / self.agent.scale).ceil() as u64;
         let done = compact(&mut self.agent.talk, over);
+        self.agent.counted = None;
+        if done != Compacted::default() {
+            // What was left out may be needed again: to fetch it is no repeat.
+            self.stuck = StuckDetector::new(self.agent.settings.stuck_threshold);
+        }
         let after = self.agent.estimate(&self.agent.talk);
         if after < before {
             self.intervened("compacted", &format!("about {before} tokens became {after}: {done}"));
@@ -160,12 +185,12 @@ impl Pass<'_> {
 
     /// How long the answer may be: the limit of an answer, the rest of the window, the rest of the run's tokens.
     fn answer_room(&self, prompt_tokens: u64) -> Result<u64, PassEnd> {
-        let in_window = self.agent.window.saturating_sub(prompt_tokens + MARGIN).max(LEAST_ANSWER);
+        let in_window = self.agent.window.saturating_sub(prompt_tokens + MARGIN).max(self.least_answer());
         let mut room = self.agent.answer_limit().min(in_window);
         if let Some(limit) = self.context.limits.tokens {
             let spent = self.context.meter.spent().usage.total();
             let left = limit.0.saturating_sub(spent.0).saturating_sub(prompt_tokens);
-            if left < LEAST_ANSWER {
+            if left < self.least_answer() {
                 return Err(PassEnd::HitLimit { limit: Limit::Tokens });
             }
             room = room.min(left);
@@ -173,14 +198,49 @@ impl Pass<'_> {
         Ok(room)
     }
 
-    fn charge(&mut self, completion: &Completion, estimate: u64) {
-        let usage = completion.usage;
+    /// The fewest tokens that an answer must have room for.
+    fn least_answer(&self) -> u64 {
+        LEAST_ANSWER.min(self.agent.answer_limit())
+    }
+
+    /// A server that drops a part of a prompt without a word, with a window smaller than the one that is known: between
+    /// compactions requests only grow, so a count that did not rise with them tells it.
+    fn unseen_cut(&mut self, completion: &Completion, estimate: u64) -> Option<ModelError> {
+        let count = completion.usage.prompt.0;
+        let (estimate_before, count_before) = self.agent.counted?;
+        let has_grown = estimate >= estimate_before + SURE_GROWTH;
+        // Below half of it: such a server counts only what its cache did not have.
+        if !is_counted(completion) || !has_grown || count > count_before || count < count_before / 2 {
+            return None;
+        }
+        self.agent.counted = None;
+        let message = format!(
+            "{} read {count} tokens of a prompt that was longer than the one before, of which it read {count_before}: \
+             it left out a part without a word",
+            self.agent.model.facts().address
+        );
+        Some(ModelError::Overflow { message, window: Some(count_before), prompt: None })
+    }
+
+    fn count_answer(&mut self, completion: &Completion, estimate: u64) {
         self.steps += 1;
         self.barred = self.barred.take().and_then(|(tool, answers)| Some((tool, answers.checked_sub(1)?)));
-        self.usage = self.usage.plus(usage);
-        self.context.meter.charge(usage, self.agent.model.facts().cost(&usage));
-        if usage.estimated_calls == 0 && usage.prompt.0 > 0 && estimate > 0 {
-            self.agent.scale = (usage.prompt.0 as f64 / estimate as f64).clamp(0.5, 8.0);
+        self.charge(completion.usage);
+        if !is_counted(completion) || estimate == 0 {
+            return;
+        }
+        let count = completion.usage.prompt.0;
+        let did_not_rise = self.agent.counted.is_some_and(|(before, counted)| estimate > before && count <= counted);
+        if !did_not_rise {
+            self.agent.scale = (count as f64 / estimate as f64).clamp(0.5, 8.0);
+            self.agent.counted = Some((estimate, count));
+        }
+    }
+
+    fn charge(&mut self, usage: Usage) {
+        if usage != Usage::default() {
+            self.usage = self.usage.plus(usage);
+            self.context.meter.charge(usage, self.agent.model.facts().cost(&usage));
         }
     }
 
@@ -188,6 +248,11 @@ impl Pass<'_> {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.context.events.emit(Event::ModelCallFinished { step, usage, millis, finish: finish.to_owned(), retries });
     }
+}
+
+/// The server counted the prompt, and once: tries that were cut are estimated.
+fn is_counted(completion: &Completion) -> bool {
+    completion.usage.estimated_calls == 0 && completion.usage.prompt.0 > 0
 }
 
 fn finish_word(finish: Finish) -> &'static str {

@@ -36,6 +36,7 @@ impl Pass<'_> {
                 return self.take_done(call, is_native);
             }
             if let Some(end) = self.run_call(call, &title).await {
+                self.agent.talk.close_not_run();
                 return Some(end);
             }
         }
@@ -51,6 +52,7 @@ impl Pass<'_> {
             self.intervened("nothing_changed", &told);
             if is_native {
                 self.agent.talk.result(told);
+                self.agent.talk.close_not_run();
             } else {
                 self.agent.talk.open.clear();
                 self.agent.talk.note(told);
@@ -62,6 +64,7 @@ impl Pass<'_> {
         }
         if is_native {
             self.agent.talk.result("Taken as finished.".to_owned());
+            self.agent.talk.close_not_run();
         } else {
             self.agent.talk.open.clear();
         }
@@ -76,7 +79,7 @@ impl Pass<'_> {
         let started = self.context.clock.elapsed();
         let mut on_line = |line: &str| events.progress(Progress::CommandLine(line));
         let result = self.agent.tools.call(&call.name, &call.arguments, &mut on_line).await;
-        let changed = self.changed_by(&result);
+        let changed = self.changed_by(call, &result);
         self.changed |= changed;
 
         let what = format!("{} {}", call.name, Value::Object(call.arguments.clone()));
@@ -108,7 +111,8 @@ impl Pass<'_> {
         if let Some(why) = result.blocked {
             return Some(PassEnd::Blocked { why });
         }
-        if matches!(progress, stuck::Progress::Intervene { .. }) {
+        // What writes stays: the model is told to change a file.
+        if matches!(progress, stuck::Progress::Intervene(_)) && !is_writing(call) {
             self.barred = Some((call.name.clone(), BARRED_ANSWERS));
         }
         self.act_on(progress, title)
@@ -122,19 +126,19 @@ impl Pass<'_> {
 
     /// A small model does not know when it may stop: after a change of a file it is told how.
     fn wants_hint(&self, call: &ToolCall) -> bool {
-        let writes = matches!(call.name.as_str(), "write" | "edit");
-        writes && !self.order.gates.is_empty() && self.agent.model.facts().is_small
+        is_writing(call) && !self.order.gates.is_empty() && self.agent.model.facts().is_small
     }
 
-    /// Whether a call has changed the state. (Writing what is there already is no change: the tools say so.)
-    fn changed_by(&mut self, result: &ToolResult) -> bool {
+    /// Whether a call has changed the state. `write` and `edit` compare contents and are sure (also of ignored files,
+    /// which the digest does not see); a command may have.
+    fn changed_by(&mut self, call: &ToolCall, result: &ToolResult) -> bool {
         if !result.may_have_changed {
             return false;
         }
         let digest = self.agent.tools.state_digest();
         let differs = digest != self.digest;
         self.digest = digest;
-        differs
+        differs || is_writing(call)
     }
 
     /// Native calls as the conversation keeps them.
@@ -153,7 +157,8 @@ impl Pass<'_> {
         let ids = self.ids(calls.iter().map(|call| call.id.as_str()));
         let made = calls.iter().zip(ids).map(|(call, id)| {
             let arguments = if is_object(&call.arguments) { call.arguments.clone() } else { "{}".to_owned() };
-            AssistantCall { id, name: call.name.clone(), arguments }
+            let name = if call.name.is_empty() { "unnamed".to_owned() } else { call.name.clone() };
+            AssistantCall { id, name, arguments }
         });
         made.collect()
     }
@@ -174,4 +179,8 @@ impl Pass<'_> {
         }
         ids
     }
+}
+
+fn is_writing(call: &ToolCall) -> bool {
+    matches!(call.name.as_str(), "write" | "edit")
 }

@@ -260,3 +260,32 @@ async fn what_repeats_after_a_change_is_asked_to_finish_and_before_one_to_change
     bench.first().await;
     assert!(bench.last_prompt().contains("No file has changed yet"));
 }
+
+#[tokio::test]
+async fn a_file_that_git_ignores_is_a_change_when_it_is_written() {
+    let mut bench =
+        Bench::native(vec![calls(&[("1", "write", r#"{"path":".env","content":"A=1\n"}"#)]), says("Done.")]);
+    bench.put(".gitignore", ".env\n");
+    assert_eq!(bench.first().await.end, PassEnd::Finished);
+    assert!(bench.events.interventions().is_empty(), "{:?}", bench.events.interventions());
+}
+
+#[tokio::test]
+async fn calls_behind_a_blocked_one_are_told_that_they_did_not_run() {
+    let push = r#"{"command":"git push origin main"}"#;
+    let mut bench = Bench::native(vec![calls(&[("1", "bash", push), ("2", "read", r#"{"path":"a"}"#)]), says("ok")]);
+    bench.first().await;
+    bench.pass(2, PassStart::Continue { directive: "Go on." }).await;
+    assert!(bench.last_prompt().contains("Not run: it ended before this call."));
+    assert!(!bench.last_prompt().contains("Aborted"));
+}
+
+#[tokio::test]
+async fn a_write_that_repeats_stays_offered() {
+    let mut bench = Bench::new(vec![write("a.py", "1\n"); 5]);
+    bench.first().await;
+    assert!(bench.events.interventions().contains(&"repeats".to_owned()));
+    for request in bench.requests() {
+        assert!(request.schema.as_ref().unwrap().to_string().contains(r#""const":"write""#));
+    }
+}

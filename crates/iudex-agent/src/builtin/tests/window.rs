@@ -148,3 +148,27 @@ async fn the_shares_of_the_window_add_up() {
     assert!(shares[2].tokens > before[2].tokens + 500);
     assert_eq!(shares[0], before[0]);
 }
+
+#[tokio::test]
+async fn a_count_that_stands_still_while_the_prompt_grows_is_an_overflow() {
+    let mut answers = reads(6);
+    answers = answers.into_iter().map(|answer| Answer::Counts(2_000, Box::new(answer))).collect();
+    let mut bench = Bench::with(answers, 16_384, settings(), true);
+    long_reads(&bench, 6);
+    let report = bench.first().await;
+    assert_eq!(report.end, PassEnd::Finished, "{report:?}");
+    assert!(bench.events.interventions().contains(&"compacted".to_owned()));
+    assert!(bench.agent.window <= 2_000 && bench.agent.scale >= 0.9, "{} {}", bench.agent.window, bench.agent.scale);
+    assert_eq!(bench.meter.spent().usage, report.usage, "lost answers are charged too");
+}
+
+#[tokio::test]
+async fn reading_again_after_a_compaction_is_no_repeat() {
+    let mut answers: Vec<Answer> = (0..12).map(|index| read(&format!("f{index}.txt"))).collect();
+    answers.extend([read("f0.txt"), done()]);
+    let mut bench = Bench::with(answers, 8192, settings(), true);
+    long_reads(&bench, 12);
+    bench.first().await;
+    assert!(bench.events.interventions().contains(&"compacted".to_owned()));
+    assert!(!bench.last_prompt().contains("You have this result already"));
+}

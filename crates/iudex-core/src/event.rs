@@ -1,7 +1,7 @@
 //! The event stream: everything that a run does, in the order in which it happens.
 //!
-//! The receiver numbers the events and stamps them with the time. New fields are added with a default, so that an old
-//! reader takes new data and a new reader old data.
+//! The receiver numbers the events and stamps them with the time. iudex only writes them; whoever reads them reads JSON
+//! and must let pass the fields and events that it does not know: new ones are added, none changes its meaning.
 
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ pub enum Event {
         /// The text.
         text: String,
         /// Reasoning that the model showed, apart from its answer.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
+        #[serde(skip_serializing_if = "String::is_empty")]
         reasoning: String,
     },
     /// A model call has ended.
@@ -125,8 +125,8 @@ pub enum Event {
     Pinned {
         /// The proposal.
         proposal: Proposal,
-        /// What differs from the base.
-        stat: DiffStat,
+        /// What differs from the base; `None` when that could not be told.
+        stat: Option<DiffStat>,
     },
     /// The proposal is a state that was ruled about already; the ruling stands.
     RulingStands {
@@ -150,8 +150,8 @@ pub enum Event {
         outcome: Outcome,
         /// What it used.
         spent: Spent,
-        /// What differs from the base.
-        stat: DiffStat,
+        /// What differs from the base; `None` when that could not be told.
+        stat: Option<DiffStat>,
     },
     /// Anything else that the user must know (`the budget is spent; the check is asked once more`).
     Notice {

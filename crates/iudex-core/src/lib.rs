@@ -12,12 +12,13 @@ mod proposal;
 mod ruling;
 mod run;
 mod task;
+mod tokens;
 mod traits;
 mod units;
 
 pub use budget::{Limits, Meter, Spent, Usage};
 pub use controller::{Controller, Move, PromptStrategy};
-pub use directive::{Directive, DirectiveFacts};
+pub use directive::{Directive, DirectiveFacts, directive_tokens, finding_tokens};
 pub use event::{Event, Progress};
 pub use outcome::{Limit, Outcome, Validation};
 pub use proposal::{DiffStat, FileStat, Proposal, Snapshot};
@@ -27,6 +28,7 @@ pub use ruling::{
 };
 pub use run::{RunReport, RunSetup, run};
 pub use task::{Decision, Task, TaskKind};
+pub use tokens::most_tokens;
 pub use traits::{
     Agent, Baseline, Clock, EventSink, Gate, GateBrief, GateContext, GateKind, NotStarted, PassContext, PassEnd,
     PassOrder, PassReport, PassStart, Restored, Workspace, WorkspaceError,

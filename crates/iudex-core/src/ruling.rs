@@ -176,8 +176,14 @@ pub struct CommandEvidence {
     /// SHA-256 of the whole output, hexadecimal.
     pub output_sha256: String,
     /// The file with the output (first 8 and last 56 MiB), when one could be kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "path_as_text")]
     pub output_file: Option<PathBuf>,
+}
+
+/// A path may be any bytes, JSON may not: what is not UTF-8 is replaced, so that the record of the check is kept.
+#[expect(clippy::ref_option, reason = "serde hands the field over like this")]
+fn path_as_text<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }
 
 /// How a command ended.

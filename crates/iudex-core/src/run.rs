@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::budget::{Limits, Meter, Spent};
 use crate::controller::{Controller, Move, PromptStrategy};
-use crate::directive::Directive;
+use crate::directive::{Directive, finding_tokens};
 use crate::event::Event;
 use crate::outcome::{Limit, Outcome, Validation};
 use crate::proposal::{DiffStat, Proposal, Snapshot};
@@ -58,8 +58,8 @@ pub struct RunSetup<'a> {
     pub cancel: &'a CancellationToken,
     /// Counts tokens and money.
     pub meter: &'a Meter,
-    /// The most that the findings of one ruling may take in a directive, in bytes.
-    pub finding_bytes: usize,
+    /// The most that a directive may take, in tokens; [`directive_tokens`](crate::directive_tokens) of the window.
+    pub directive_tokens: u64,
 }
 
 /// How a run ended and where everything is.
@@ -73,8 +73,8 @@ pub struct RunReport {
     pub proposal: Option<Proposal>,
     /// The last ruling about a proposal, with its gate.
     pub last_ruling: Option<(GateKind, Ruling)>,
-    /// What differs from the base.
-    pub stat: DiffStat,
+    /// What differs from the base; `None` when that could not be told.
+    pub stat: Option<DiffStat>,
     /// What was used.
     pub spent: Spent,
     /// Passes that ran.
@@ -316,7 +316,7 @@ impl<'a> Run<'a> {
             events: self.setup.events,
             clock: self.setup.clock,
         };
-        let time_left = self.setup.limits.time.map(|limit| limit.saturating_sub(self.setup.clock.elapsed()));
+        let time_left = time_left(&self.setup);
         let clock = self.setup.clock;
         let working = self.setup.agent.pass(order, &context);
         let end_early = tokio::select! {
@@ -339,28 +339,47 @@ impl<'a> Run<'a> {
         report
     }
 
-    /// Pins what the pass left behind. Not cancellable: an aborted run saves its work too.
+    /// Pins what the pass left behind. Not cancellable: an aborted run saves its work too. A failure is told here, since
+    /// the outcome may be about something else.
     async fn pin(&mut self) -> Result<Proposal, WorkspaceError> {
         let pass = PassNumber(self.passes);
-        let snapshot = self.setup.workspace.pin(pass).await?;
+        let snapshot = match self.setup.workspace.pin(pass).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                let text = format!("The work of pass {pass} could not be pinned: {}", error.with_hint());
+                self.emit(Event::Notice { text });
+                return Err(error);
+            }
+        };
         let base = self.base.clone().unwrap_or_else(|| snapshot.clone());
         let proposal = Proposal { pass, base, snapshot };
         self.proposal = Some(proposal.clone());
-        let stat = self.setup.workspace.diff_stat(&proposal.base, &proposal.snapshot).await?;
+        let stat = self.difference(&proposal.base, &proposal.snapshot).await;
         self.emit(Event::Pinned { proposal: proposal.clone(), stat });
         Ok(proposal)
+    }
+
+    /// What differs between two states; `None`, with a notice, when that cannot be told. Never an empty answer instead.
+    async fn difference(&mut self, from: &Snapshot, to: &Snapshot) -> Option<DiffStat> {
+        match self.setup.workspace.diff_stat(from, to).await {
+            Ok(stat) => Some(stat),
+            Err(error) => {
+                self.emit(Event::Notice { text: format!("What changed could not be told: {}", error.with_hint()) });
+                None
+            }
+        }
     }
 
     fn exhausted(&self) -> Option<Limit> {
         self.setup.meter.exhausted(self.setup.limits, self.setup.clock.elapsed())
     }
 
-    async fn finish(self, outcome: Outcome) -> RunReport {
-        let stat = match (&self.base, &self.proposal) {
-            (Some(base), Some(proposal)) => {
-                self.setup.workspace.diff_stat(base, &proposal.snapshot).await.unwrap_or_default()
-            }
-            _ => DiffStat::default(),
+    async fn finish(mut self, outcome: Outcome) -> RunReport {
+        let stat = match (self.base.clone(), self.proposal.clone()) {
+            (Some(base), Some(proposal)) => self.difference(&base, &proposal.snapshot).await,
+            // A pass ran and nothing could be pinned: whatever it did is not known.
+            _ if self.passes > 0 => None,
+            _ => Some(DiffStat::default()),
         };
         let spent = self.setup.meter.spent();
         self.emit(Event::RunEnded { outcome: outcome.clone(), spent, stat: stat.clone() });
@@ -389,7 +408,18 @@ impl<'a> Run<'a> {
 }
 
 fn gate_context<'a>(setup: &RunSetup<'a>, last_call: bool) -> GateContext<'a> {
-    GateContext { events: setup.events, clock: setup.clock, finding_bytes: setup.finding_bytes, last_call }
+    GateContext {
+        events: setup.events,
+        clock: setup.clock,
+        finding_tokens: finding_tokens(setup.directive_tokens),
+        time_left: time_left(setup),
+        last_call,
+    }
+}
+
+/// What is left of the run's wall clock; `None` without a limit.
+fn time_left(setup: &RunSetup<'_>) -> Option<Duration> {
+    setup.limits.time.map(|limit| limit.saturating_sub(setup.clock.elapsed()))
 }
 
 /// Runs a future until it is ready (`Some`) or the run is cancelled (`None`).
@@ -429,5 +459,5 @@ fn outcome_of_end(end: &PassEnd) -> Option<Outcome> {
 }
 
 fn needs_you_to_pin(error: &WorkspaceError) -> Outcome {
-    Outcome::NeedsYou { why: format!("the proposal could not be pinned: {}", error.message) }
+    Outcome::NeedsYou { why: format!("the proposal could not be pinned: {}", error.with_hint()) }
 }

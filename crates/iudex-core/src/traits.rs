@@ -155,6 +155,16 @@ pub struct WorkspaceError {
     pub hint: Option<String>,
 }
 
+impl WorkspaceError {
+    /// What failed and the next step, for a line of text: `the disk is full; hint: free some space`.
+    pub fn with_hint(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; hint: {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
 /// Decides about a proposal.
 #[async_trait(?Send)]
 pub trait Gate {
@@ -186,8 +196,12 @@ pub struct GateContext<'a> {
     pub events: &'a dyn EventSink,
     /// The time since the start of the run.
     pub clock: &'a dyn Clock,
-    /// The most that the findings of one ruling may take, in bytes of text.
-    pub finding_bytes: usize,
+    /// The most that the findings of one ruling may take, in tokens as [`most_tokens`](crate::most_tokens)
+    /// counts them.
+    pub finding_tokens: u64,
+    /// What is left of the run's wall clock; `None` without a limit. Everything that the gate runs together ends within
+    /// it, or within one time limit of its own where that is longer.
+    pub time_left: Option<Duration>,
     /// True when the budget of the run is spent: everything that the gate runs together gets one time limit.
     pub last_call: bool,
 }

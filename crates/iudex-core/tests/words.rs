@@ -7,7 +7,7 @@ use std::time::Duration;
 use iudex_core::{
     Accepted, CheckEvidence, CommandEnd, CommandEvidence, Decision, DiffStat, Directive, DirectiveFacts, Event,
     FileStat, Finding, Fingerprint, GateKind, Limit, Limits, Meter, Outcome, PassNumber, Place, Rework, Ruling, Spent,
-    Task, TestCounts, Tokens, TreeId, Usage, Usd, Validation,
+    Task, TestCounts, Tokens, TreeId, Usage, Usd, Validation, directive_tokens, finding_tokens, most_tokens,
 };
 use serde_json::{Value, json};
 
@@ -63,14 +63,23 @@ fn rework(findings: Vec<Finding>) -> Rework {
 }
 
 fn facts(gate: GateKind, rework: &Rework) -> DirectiveFacts<'_> {
-    DirectiveFacts { gate, rework, same_as_last: false, changed: &[], unchanged: false, from_base: false, tried: &[] }
+    DirectiveFacts {
+        gate,
+        rework,
+        same_as_last: false,
+        changed: Some(&[]),
+        unchanged: false,
+        from_base: false,
+        tried: &[],
+        max_tokens: 2_000,
+    }
 }
 
 #[test]
 fn a_directive_reads_like_this() {
     let changed = ["src/lib.rs".to_owned(), "a.txt".to_owned()];
     let rework = rework(vec![Finding::new("`cargo test` exited 101\n\n")]);
-    let facts = DirectiveFacts { changed: &changed, same_as_last: true, ..facts(GateKind::Check, &rework) };
+    let facts = DirectiveFacts { changed: Some(&changed), same_as_last: true, ..facts(GateKind::Check, &rework) };
     assert_eq!(
         Directive::write(&facts).as_str(),
         "The work is not accepted yet.\n\n`cargo test` exited 101\n\nThis is the same failure as last time.\n\
@@ -100,13 +109,62 @@ fn many_changed_files_and_many_attempts_do_not_swell_a_directive() {
     let changed: Vec<String> = (0..5000).map(|number| format!("file-{number}")).collect();
     let tried: Vec<String> = (1..=50).map(|number| format!("attempt {number} changed nothing.")).collect();
     let rework = rework(vec![Finding::new("red")]);
-    let facts = DirectiveFacts { changed: &changed, tried: &tried, ..facts(GateKind::Check, &rework) };
+    let facts = DirectiveFacts { changed: Some(&changed), tried: &tried, ..facts(GateKind::Check, &rework) };
     let directive = Directive::write(&facts);
     let text = directive.as_str();
     assert!(text.contains("file-11 and 4988 more.\n") && !text.contains("file-12"), "{text}");
     assert!(!text.contains("attempt 46 "), "{text}");
     assert!(text.contains("Tried: attempt 47 changed nothing.\nTried: attempt 48"), "{text}");
     assert!(text.len() < 800, "{} bytes", text.len());
+}
+
+#[test]
+fn a_directive_says_nothing_about_changes_that_are_not_known() {
+    let rework = rework(vec![Finding::new("red")]);
+    for unchanged in [false, true] {
+        let facts = DirectiveFacts { changed: None, unchanged, ..facts(GateKind::Check, &rework) };
+        let directive = Directive::write(&facts);
+        assert!(!directive.as_str().contains("No file has changed"), "{}", directive.as_str());
+    }
+}
+
+#[test]
+fn long_paths_and_stuck_attempts_never_swell_a_directive_beyond_its_room() {
+    let changed: Vec<String> = (0..20).map(|number| format!("{}/{number}.rs", "deep/".repeat(200))).collect();
+    let tried = vec![format!("attempt 1 changed a.rs, then got stuck: {}; not accepted.", "why ".repeat(2_000))];
+    let rework = rework(vec![Finding::new(format!("{}the reason", "red ".repeat(1_000)))]);
+    let written = |max_tokens| {
+        let changed = Some(changed.as_slice());
+        let facts = DirectiveFacts { changed, tried: &tried, max_tokens, ..facts(GateKind::Check, &rework) };
+        let text = Directive::write(&facts).as_str().to_owned();
+        let used = most_tokens(&text);
+        assert!(used <= max_tokens, "{used} of {max_tokens}");
+        assert!(text.ends_with("do not change the check, then finish."), "{text}");
+        text
+    };
+    let wide = written(2_000);
+    assert!(!wide.contains("Tried:") && wide.contains("/0.rs") && wide.contains("the reason"), "{wide}");
+    let narrow = written(1_300);
+    assert!(!narrow.contains("deep") && narrow.contains("Files changed in between: 20."), "{narrow}");
+    assert!(narrow.contains("the reason"), "findings go last: {narrow}");
+    let tiny = written(300);
+    assert!(tiny.contains("red red") && tiny.contains("the rest is left out here"), "{tiny}");
+}
+
+#[test]
+fn the_room_of_a_directive_is_a_quarter_of_the_window_and_2000_tokens_at_the_most() {
+    for (window, room, findings) in [(2_048, 512, 408), (4_096, 1_024, 816), (32_768, 2_000, 1_600)] {
+        assert_eq!((directive_tokens(window), finding_tokens(directive_tokens(window))), (room, findings));
+    }
+}
+
+#[test]
+fn an_output_file_whose_path_is_not_utf8_is_recorded_all_the_same() {
+    use std::os::unix::ffi::OsStringExt;
+
+    let mut evidence = evidence(&[CommandEnd::Exited(1)]);
+    evidence.commands[0].output_file = Some(std::ffi::OsString::from_vec(b"/state/caf\xe9/1.log".to_vec()).into());
+    assert_eq!(json_of(&evidence)["commands"][0]["output_file"], "/state/caf\u{fffd}/1.log");
 }
 
 #[test]

@@ -11,11 +11,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use iudex_core::{
     Accepted, Baseline, CheckEvidence, CommandEnd, CommandEvidence, Finding, Fingerprint, Gate, GateBrief, GateContext,
-    GateKind, NotStarted, Place, Progress, Proposal, Rework, Ruling, Snapshot, TestCounts, TreeId, Void,
+    GateKind, NotStarted, Place, Progress, Proposal, Rework, Ruling, Snapshot, TestCounts, TreeId, Void, most_tokens,
 };
 use iudex_exec::{Backend, CommandSpec, Confinement, End, OutputSpec};
 
-use crate::excerpt::{clip, failing_part, tokens};
+use crate::excerpt::{clip, failing_part};
 use crate::scan::Scan;
 use crate::{fingerprint, missing, scan, words};
 
@@ -23,11 +23,8 @@ use crate::{fingerprint, missing, scan, words};
 const HEAD_IN_MEMORY: usize = 64 * 1024;
 const TAIL_IN_MEMORY: usize = 256 * 1024;
 
-/// Tokens of all findings of one ruling. The directive around them has its own words; both stay within 2,000.
-const FINDING_TOKENS: usize = 1_600;
-
-/// Bytes of all findings at the most, whatever the room: more is never within [`FINDING_TOKENS`].
-const MOST_FINDING_BYTES: usize = 8_000;
+/// Bytes of one token, generously: the room that is tried first.
+const MOST_BYTES_OF_A_TOKEN: usize = 5;
 
 /// What a green baseline means.
 const ONLY_GUARDS: &str = "the check passed before any work, so it can only guard";
@@ -90,27 +87,35 @@ impl CheckGate {
             limits: Vec::new(),
             machine: self.make_output_dir().err(),
         };
-        let mut left = self.settings.time_limit;
+        let mut left = self.time_for_all(context);
         for (index, command) in self.settings.commands.iter().enumerate() {
             if asked.machine.is_some() {
                 break;
             }
-            // The last call has one time limit for everything that it runs.
-            let limit = if context.last_call { left } else { self.settings.time_limit };
+            let limit = left.map_or(self.settings.time_limit, |left| left.min(self.settings.time_limit));
             if limit.is_zero() {
-                asked.add(not_run(command), scan::Scanner::new().finish(true), limit);
+                asked.add(not_run(command), scan::Scanner::new().finish(scan::Kept::Whole), limit);
                 continue;
             }
             let file = self.settings.output_dir.join(format!("{label}-{}.log", index + 1));
             match self.run(command, limit, &file, context).await {
                 Ok(finished) => {
-                    left = left.saturating_sub(finished.duration);
+                    left = left.map(|left| left.saturating_sub(finished.duration));
                     asked.take(command, &finished, limit).await;
                 }
                 Err(reason) => asked.machine = Some(reason),
             }
         }
         asked
+    }
+
+    /// The time for all commands together; `None` without a bound. The last call has one time limit in all, and so has a
+    /// run whose time ends while the check runs.
+    fn time_for_all(&self, context: &GateContext<'_>) -> Option<Duration> {
+        if context.last_call {
+            return Some(self.settings.time_limit);
+        }
+        context.time_left.map(|left| left.max(self.settings.time_limit))
     }
 
     async fn run(
@@ -185,7 +190,7 @@ impl CheckGate {
         }
         let fingerprint = fingerprint::digest(failures.iter().map(|failure| failure.fingerprint.as_str()));
         Ruling::Rework(Rework {
-            findings: findings(&failures, context.finding_bytes),
+            findings: findings(&failures, context.finding_tokens),
             fingerprint: Fingerprint(fingerprint),
             evidence: Some(asked.evidence),
         })
@@ -210,7 +215,7 @@ impl CheckGate {
         let word = match command.tests {
             Some(now) if now.ran() > 0 || before.ran() == 0 => return Ok(None),
             Some(_) => "zero tests",
-            None if !scan.complete => {
+            None if scan.kept == scan::Kept::Lost => {
                 return Err(format!(
                     "the output of {} could not be read to its end, so nothing shows that tests ran",
                     words::quoted(&command.command)
@@ -219,7 +224,7 @@ impl CheckGate {
             None => "no summary",
         };
         Ok(Some(Failure {
-            heading: words::of_no_tests(&command.command, command.tests, before),
+            heading: words::of_no_tests(&command.command, command.tests, before, scan.kept),
             fingerprint: fingerprint::digest([command.command.as_str(), word].into_iter()),
             scan,
         }))
@@ -311,15 +316,19 @@ impl Asked {
             let note = format!("{} changed {}, put back by iudex", words::quoted(command), path.display());
             self.evidence.notes.push(note);
         }
+        self.evidence.notes.extend(finished.notes.iter().map(|note| format!("{}: {note}", words::quoted(command))));
+        if finished.survivors > 0 {
+            self.machine = Some(format!(
+                "{} left {} that could not be ended and may still change files",
+                words::quoted(command),
+                processes(finished.survivors)
+            ));
+        }
         if finished.left_behind > 0 {
             self.evidence.notes.push(format!(
                 "{} left {} behind, ended by iudex",
                 words::quoted(command),
-                if finished.left_behind == 1 {
-                    "1 process".to_owned()
-                } else {
-                    format!("{} processes", finished.left_behind)
-                }
+                processes(finished.left_behind)
             ));
         }
         let evidence = CommandEvidence {
@@ -340,6 +349,11 @@ impl Asked {
     }
 }
 
+/// `1 process`, `3 processes`.
+fn processes(count: u32) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
+}
+
 /// One red command.
 struct Failure<'a> {
     heading: String,
@@ -348,18 +362,20 @@ struct Failure<'a> {
 }
 
 /// Writes the findings of all red commands into the room that they share.
-fn findings(failures: &[Failure<'_>], bytes: usize) -> Vec<Finding> {
-    let mut room = bytes.min(MOST_FINDING_BYTES);
+fn findings(failures: &[Failure<'_>], tokens: u64) -> Vec<Finding> {
+    let most = usize::try_from(tokens).unwrap_or(usize::MAX);
+    let mut room = most.saturating_mul(MOST_BYTES_OF_A_TOKEN);
     for _ in 0..8 {
         let texts = share(failures, room);
-        let used: usize = texts.iter().map(|text| tokens(text)).sum();
-        if used <= FINDING_TOKENS {
+        let used = texts.iter().map(|text| most_tokens(text)).sum::<u64>();
+        if used <= tokens {
             return texts.into_iter().map(Finding::new).collect();
         }
         let length: usize = texts.iter().map(String::len).sum();
-        room = length * FINDING_TOKENS / used * 19 / 20;
+        room = length * most / usize::try_from(used).unwrap_or(usize::MAX) * 19 / 20;
     }
-    share(failures, room.min(FINDING_TOKENS)).into_iter().map(Finding::new).collect()
+    // No byte is counted as more than two tokens.
+    share(failures, room.min(most / 2)).into_iter().map(Finding::new).collect()
 }
 
 /// Equal shares; what one failure does not need goes to those after it.

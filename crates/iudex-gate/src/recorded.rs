@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use iudex_core::TestCounts;
+use iudex_core::{TestCounts, most_tokens};
 use serde::Deserialize;
 
-use crate::excerpt::{failing_part, tokens};
+use crate::excerpt::failing_part;
 use crate::fingerprint;
-use crate::scan::{Scan, Scanner};
+use crate::scan::{Kept, Scan, Scanner};
 
 /// Room of the excerpts that are kept beside the outputs.
 const ROOM: usize = 2_000;
@@ -36,7 +36,7 @@ fn read(case: &Path, file: &str) -> Option<Vec<u8>> {
 fn scan_of(bytes: &[u8]) -> Scan {
     let mut scanner = Scanner::new();
     scanner.push(bytes);
-    scanner.finish(true)
+    scanner.finish(Kept::Whole)
 }
 
 fn cases() -> BTreeMap<String, PathBuf> {
@@ -126,7 +126,7 @@ fn windows_line_ends_colours_and_cuts_change_nothing() {
         }
         let mut scanner = Scanner::new();
         output.chunks(7).for_each(|piece| scanner.push(piece));
-        assert_eq!(failing_part(&scanner.finish(true), ROOM), failing_part(&whole, ROOM), "{name}");
+        assert_eq!(failing_part(&scanner.finish(Kept::Whole), ROOM), failing_part(&whole, ROOM), "{name}");
     }
 }
 
@@ -148,8 +148,8 @@ fn tokens_are_not_underestimated() {
         let scan = scan_of(&read(&case, "output.txt").unwrap());
         let whole = scan.edges.lines().flat_map(|line| [line, "\n"]).collect::<String>();
         for text in [whole, failing_part(&scan, ROOM)] {
-            let real = vocabulary.encode_ordinary(&text).len();
-            let estimated = tokens(&text);
+            let real = vocabulary.encode_ordinary(&text).len() as u64;
+            let estimated = most_tokens(&text);
             assert!(estimated >= real, "{name}: {estimated} for {real}");
             assert!(estimated <= real * 2 + 10, "{name}: {estimated} for {real}");
         }

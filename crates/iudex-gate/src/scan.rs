@@ -44,8 +44,19 @@ pub(crate) struct Scan {
     pub(crate) last_line: String,
     /// What bash, `env` and `timeout` said about commands that they could not start, the last ones.
     pub(crate) shell_errors: Vec<String>,
-    /// False when a part of the output could not be read.
-    pub(crate) complete: bool,
+    /// How much of the output was read.
+    pub(crate) kept: Kept,
+}
+
+/// How much of an output was there to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// All of it.
+    Whole,
+    /// It is longer than what iudex keeps of any output: the command's own doing.
+    Capped,
+    /// A part could not be kept or read: the machine's doing.
+    Lost,
 }
 
 /// Reads a stream of bytes.
@@ -81,7 +92,7 @@ impl Scanner {
     }
 
     /// The end of the output.
-    pub(crate) fn finish(mut self, complete: bool) -> Scan {
+    pub(crate) fn finish(mut self, kept: Kept) -> Scan {
         self.end_line();
         let mut cases = Cases::default();
         for runner in &mut self.reader.runners {
@@ -95,7 +106,7 @@ impl Scanner {
             after_summary: self.reader.after_summary,
             last_line: self.reader.last_line,
             shell_errors: self.reader.shell_errors,
-            complete,
+            kept,
         }
     }
 
@@ -156,18 +167,18 @@ pub(crate) async fn scan(output: &Captured) -> Scan {
         scanner.end_line();
     }
     scanner.push(&output.tail);
-    scanner.finish(output.omitted == 0)
+    scanner.finish(if output.omitted == 0 { Kept::Whole } else { Kept::Lost })
 }
 
 /// `None` when the file cannot be read.
 async fn scan_file(path: &Path, total: u64) -> Option<Scan> {
     let mut file = File::open(path).ok()?;
-    let complete = total <= KEPT_IN_FILE;
+    let kept = if total <= KEPT_IN_FILE { Kept::Whole } else { Kept::Capped };
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; READ_AT_ONCE];
     loop {
         match file.read(&mut buffer).ok()? {
-            0 => return Some(scanner.finish(complete)),
+            0 => return Some(scanner.finish(kept)),
             read => scanner.push(&buffer[..read]),
         }
         tokio::task::yield_now().await;

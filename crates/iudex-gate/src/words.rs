@@ -8,7 +8,7 @@ use std::time::Duration;
 use iudex_core::{CommandEnd, CommandEvidence, TestCounts};
 
 use crate::clean::shorten;
-use crate::scan::Scan;
+use crate::scan::{Kept, Scan};
 
 /// Bytes of a command line that are repeated in messages.
 const MOST_OF_A_COMMAND: usize = 200;
@@ -52,9 +52,13 @@ pub(crate) fn of_red(evidence: &CommandEvidence, limit: Duration, scan: &Scan) -
 }
 
 /// A command that exited 0 although no test ran.
-pub(crate) fn of_no_tests(command: &str, now: Option<TestCounts>, before: TestCounts) -> String {
+pub(crate) fn of_no_tests(command: &str, now: Option<TestCounts>, before: TestCounts, kept: Kept) -> String {
     let ran = before.ran();
     let tests = if ran == 1 { "1 test" } else { &format!("{ran} tests") };
+    let beyond = match kept {
+        Kept::Capped => " Only the first 8 and the last 56 MiB of an output are read: print less.",
+        Kept::Whole | Kept::Lost => "",
+    };
     match now {
         Some(_) => format!(
             "The check {} exited 0, but zero tests ran; before the work it ran {tests}. Nothing was tested, so \
@@ -63,7 +67,7 @@ pub(crate) fn of_no_tests(command: &str, now: Option<TestCounts>, before: TestCo
         ),
         None => format!(
             "The check {} exited 0, but its output has no test summary; before the work it had one ({tests}). Nothing \
-             shows that the tests ran. Let them run and report again.",
+             shows that the tests ran. Let them run and report again.{beyond}",
             quoted(command)
         ),
     }

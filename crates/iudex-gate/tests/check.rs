@@ -11,13 +11,13 @@ use async_trait::async_trait;
 use iudex_core::{
     Baseline, CheckEvidence, Clock, CommandEnd, CommitId, Directive, DirectiveFacts, Event, EventSink, Gate,
     GateContext, GateKind, NotStarted, PassNumber, Progress, Proposal, Rework, Ruling, Snapshot, TestCounts, TreeId,
-    Void,
+    Void, directive_tokens, finding_tokens, most_tokens,
 };
 use iudex_exec::{Backend, Confinement};
 use iudex_gate::{CheckGate, CheckSettings};
 use tempfile::TempDir;
 
-const ROOM: usize = 4_000;
+const ROOM: u64 = 1_000;
 
 #[derive(Default)]
 struct Seen(RefCell<Vec<String>>);
@@ -48,7 +48,8 @@ struct Bench {
     directory: TempDir,
     settings: CheckSettings,
     seen: Seen,
-    room: usize,
+    room: u64,
+    time_left: Option<Duration>,
     last_call: bool,
 }
 
@@ -82,7 +83,7 @@ impl Bench {
             },
             output_dir: path.join("outputs"),
         };
-        Self { directory, settings, seen: Seen::default(), room: ROOM, last_call: false }
+        Self { directory, settings, seen: Seen::default(), room: ROOM, time_left: None, last_call: false }
     }
 
     fn write(&self, name: &str, text: &str) -> &Self {
@@ -99,7 +100,13 @@ impl Bench {
     }
 
     fn context(&self) -> GateContext<'_> {
-        GateContext { events: &self.seen, clock: &NoClock, finding_bytes: self.room, last_call: self.last_call }
+        GateContext {
+            events: &self.seen,
+            clock: &NoClock,
+            finding_tokens: self.room,
+            time_left: self.time_left,
+            last_call: self.last_call,
+        }
     }
 
     fn baseline(&self, gate: &mut CheckGate) -> Result<Ruling, NotStarted> {
@@ -125,7 +132,13 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn snapshot(raw: &str) -> Snapshot {
-    Snapshot { raw: TreeId::new(raw), git: None, ignored: None, commit: CommitId::new("commit"), not_covered: Vec::new() }
+    Snapshot {
+        raw: TreeId::new(raw),
+        git: None,
+        ignored: None,
+        commit: CommitId::new("commit"),
+        not_covered: Vec::new(),
+    }
 }
 
 #[track_caller]
@@ -275,6 +288,22 @@ fn the_last_call_has_one_time_limit_for_all_commands() {
     assert_eq!((commands[1].duration, commands[2].duration), (Duration::ZERO, Duration::ZERO));
     assert!(rework.findings[1].what.contains("no time was left for it"), "{rework:#?}");
     assert!(!bench.settings.work_dir.join("ran").exists());
+}
+
+#[test]
+fn time_that_ends_while_the_checks_run_leaves_them_one_time_limit_together_also_before_any_work() {
+    let mut bench = Bench::new(&["sleep 300", "touch ran"]);
+    bench.settings.time_limit = Duration::from_secs(1);
+    bench.time_left = Some(Duration::from_millis(300));
+    for ruling in [bench.ask(), bench.baseline(&mut bench.gate()).unwrap()] {
+        let commands = rework(ruling).evidence.unwrap().commands;
+        assert!(commands.iter().all(|command| command.end == CommandEnd::TimedOut), "{commands:?}");
+        assert!(commands[0].duration >= Duration::from_secs(1), "{commands:?}");
+        assert_eq!(commands[1].duration, Duration::ZERO);
+    }
+    assert!(!bench.settings.work_dir.join("ran").exists());
+    bench.settings.commands = vec!["true".to_owned(), "touch ran".to_owned()];
+    accepted(bench.ask());
 }
 
 #[test]
@@ -435,14 +464,15 @@ fn a_dropped_check_leaves_nothing_running() {
 fn the_findings_of_all_red_commands_share_their_room() {
     let flood = "for i in $(seq 400); do echo \"line $i of a long and boring log that says nothing\"; done; exit 1";
     let mut bench = Bench::new(&[flood, "echo short; exit 2", flood]);
-    for room in [300, 1_000, 3_000, 100_000] {
+    for room in [75, 250, 500, 1_000, finding_tokens(directive_tokens(32_768))] {
         bench.room = room;
         let rework = rework(bench.ask());
         let lengths: Vec<_> = rework.findings.iter().map(|finding| finding.what.len()).collect();
         assert_eq!(lengths.len(), 3);
-        assert!(lengths.iter().sum::<usize>() <= room, "{lengths:?}");
+        let used = rework.findings.iter().map(|finding| most_tokens(&finding.what)).sum::<u64>();
+        assert!(used <= room, "{used} of {room}: {lengths:?}");
         assert!(lengths[0].abs_diff(lengths[2]) < 200, "{lengths:?}");
-        if room > 300 {
+        if room > 250 {
             assert!(rework.findings[1].what.ends_with("short"), "{rework:#?}");
             assert!(rework.findings[0].what.ends_with("line 400 of a long and boring log that says nothing"));
         }
@@ -452,10 +482,11 @@ fn the_findings_of_all_red_commands_share_their_room() {
             gate: GateKind::Check,
             rework: &rework,
             same_as_last: true,
-            changed: &changed,
+            changed: Some(&changed),
             unchanged: false,
             from_base: false,
             tried: &tried,
+            max_tokens: directive_tokens(32_768),
         });
         let tokens = count_tokens(directive.as_str());
         assert!(tokens <= 2_000, "{tokens} tokens");

@@ -92,7 +92,8 @@ fn row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let note: Option<String> = row.get(9)?;
     let accepted: bool = row.get(13)?;
     let outcome = match row.get::<_, Option<String>>(5)? {
-        Some(word) if word == "done" && !accepted => "done (unvalidated)".to_owned(),
+        // Its acceptance is not in the record: lost, or never given.
+        Some(word) if word.starts_with("done") && !accepted => "done (unvalidated)".to_owned(),
         Some(word) => word,
         None if process::is_alive(row.get(11)?, row.get(12)?) => "running".to_owned(),
         None => "killed".to_owned(),

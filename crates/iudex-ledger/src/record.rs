@@ -1,6 +1,5 @@
 //! What is read back.
 
-use iudex_core::{Outcome, Validation};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,7 +24,8 @@ pub struct RunRow {
     pub model: String,
     /// Passes.
     pub passes: u32,
-    /// What the outcome must say beside its word, as it was given at the start; for `not started`, why.
+    /// What the outcome must say beside its word, as it was given at the start; for `not started` and
+    /// for an outcome that was amended, why.
     pub note: Option<String>,
     /// The session that it belongs to.
     pub session: Option<String>,
@@ -53,7 +53,7 @@ pub struct RunStats {
     pub calls: u32,
     /// Millionths of a dollar; `None` when unknown.
     pub cost_micros: Option<u64>,
-    /// Lines and files that differ from the base.
+    /// Lines and files that differ from the base; null when that is not known.
     pub diff: Value,
 }
 
@@ -67,13 +67,4 @@ pub struct RecordedEvent {
     /// The event (`event` names its kind).
     #[serde(flatten)]
     pub event: Value,
-}
-
-/// True for a `done` behind which no command stands.
-pub(crate) fn no_check_ran(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Done { validation: Validation::Unvalidated } => true,
-        Outcome::Done { validation: Validation::Accepted { acceptances } } => acceptances.is_empty(),
-        _ => false,
-    }
 }

@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
-use iudex_core::{CommandEnd, TestCounts};
-use rusqlite::{OptionalExtension, params};
+use iudex_core::{CommandEnd, GateKind, TestCounts};
+use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
 use crate::read::parse;
@@ -82,7 +82,8 @@ impl Ledger {
         )?;
         let gates = statement.query_map([run], |row| {
             let gate: String = row.get(0)?;
-            let free = matches!(gate.as_str(), "check" | "ratchet").then_some(0);
+            let kind = serde_json::from_value::<GateKind>(Value::String(gate.clone()));
+            let free = kind.is_ok_and(|kind| !kind.is_paid()).then_some(0);
             Ok(json!({
                 "gate": gate,
                 "asked": row.get::<_, i64>(1)?,
@@ -132,12 +133,10 @@ impl Ledger {
     /// Every gate's acceptance of the last proposal that was asked about.
     fn acceptances(&self, run: &str) -> rusqlite::Result<String> {
         let mut statement = self.connection.prepare(
-            "SELECT gate, word, json FROM rulings WHERE run = ?1 AND word = 'accepted'
+            "SELECT gate, word, json, pass FROM rulings WHERE run = ?1 AND word = 'accepted'
              AND pass = (SELECT max(pass) FROM rulings WHERE run = ?1) ORDER BY seq",
         )?;
-        let accepted = statement.query_map([run], |row| {
-            Ok(describe(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?, &parse(&row.get::<_, String>(2)?)))
-        })?;
+        let accepted = statement.query_map([run], describe_row)?;
         Ok(accepted.collect::<rusqlite::Result<Vec<_>>>()?.join("; "))
     }
 
@@ -145,23 +144,29 @@ impl Ledger {
     fn last_ruling(&self, run: &str) -> rusqlite::Result<Option<String>> {
         self.connection
             .query_row(
-                "SELECT gate, word, json FROM rulings LEFT JOIN proposals USING (run, pass)
+                "SELECT gate, word, json, pass FROM rulings LEFT JOIN proposals USING (run, pass)
                  WHERE run = ?1 AND (pass IS NOT NULL OR EXISTS (SELECT 1 FROM proposals WHERE run = ?1))
                  ORDER BY coalesce(raw_tree, (SELECT base_raw_tree FROM proposals WHERE run = ?1 LIMIT 1)) =
                      (SELECT raw_tree FROM proposals WHERE run = ?1 ORDER BY pass DESC LIMIT 1) DESC, seq DESC
                  LIMIT 1",
                 params![run],
-                |row| {
-                    let ruling = parse(&row.get::<_, String>(2)?);
-                    Ok(describe(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?, &ruling))
-                },
+                describe_row,
             )
             .optional()
     }
 }
 
+/// A row of gate, word, JSON and pass in words. Without a pass it is the baseline, and says so.
+fn describe_row(row: &Row<'_>) -> rusqlite::Result<String> {
+    let gate: String = row.get(0)?;
+    let word: String = row.get(1)?;
+    let before = row.get::<_, Option<i64>>(3)?.is_none();
+    let what = if before { format!("{gate} {word} before any work") } else { format!("{gate} {word}") };
+    Ok(describe(&what, &parse(&row.get::<_, String>(2)?)))
+}
+
 /// One ruling in words: `check accepted: `cargo test` exited 0 (12 passed), in place; red before any work`.
-fn describe(gate: &str, word: &str, ruling: &Value) -> String {
+fn describe(what: &str, ruling: &Value) -> String {
     let evidence = ruling.get("evidence").unwrap_or(ruling);
     let mut parts: Vec<String> = Vec::new();
     if let Some(reason) = ruling["reason"].as_str() {
@@ -173,7 +178,7 @@ fn describe(gate: &str, word: &str, ruling: &Value) -> String {
     {
         parts.push(what.lines().next().unwrap_or_default().to_owned());
     }
-    let mut text = format!("{gate} {word}: {}", parts.join(", "));
+    let mut text = format!("{what}: {}", parts.join(", "));
     if let Some(place) = evidence["place"].as_str() {
         let _ = write!(text, ", {}", place.replace('-', " "));
     }

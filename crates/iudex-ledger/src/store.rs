@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use iudex_core::{Event, NotStarted, Snapshot};
+use iudex_core::{Event, NotStarted, Outcome, Snapshot};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -87,6 +87,24 @@ impl Ledger {
     /// Ends a run that the loop never started (exit 2), so that it is not taken for one that was killed.
     pub fn not_started(&self, run: &str, why: &NotStarted) -> Result<(), LedgerError> {
         self.write_not_started(run, why).map_err(|error| self.failed(&format!("ending run {run}"), &error))
+    }
+
+    /// Puts another outcome and its exit code in place of what a run ended with, and the reason beside it: for a run
+    /// whose record turned out to be incomplete. The events stay as they are.
+    ///
+    /// # Errors
+    /// Also for a run that is not there.
+    pub fn amend(&self, run: &str, outcome: &Outcome) -> Result<(), LedgerError> {
+        let amended = self.write_amendment(run, outcome);
+        match amended.map_err(|error| self.failed(&format!("amending run {run}"), &error))? {
+            true => Ok(()),
+            false => Err(self.unknown_run(run)),
+        }
+    }
+
+    /// Masks every string of a JSON value as it is masked in what is stored, for output beside the ledger.
+    pub fn masked(&self, value: &mut Value) {
+        self.mask.borrow().json(value);
     }
 
     /// The runs, newest first; only those of `directory` when given.

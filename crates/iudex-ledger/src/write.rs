@@ -5,7 +5,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use iudex_core::{CheckEvidence, CommandEnd, Event, NotStarted, Ruling, TreeId};
+use iudex_core::{CheckEvidence, CommandEnd, Event, NotStarted, Outcome, Ruling, TreeId};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::error::LedgerError;
 use crate::process;
-use crate::record::no_check_ran;
 use crate::store::{Ledger, NewRun, Retention};
 
 /// The time as it is stored: RFC 3339, UTC, always three digits of a second, so that it sorts as text.
@@ -61,7 +60,7 @@ impl Ledger {
                 run.pid,
                 process::started(run.pid),
                 time_text(Timestamp::now()),
-                run.note,
+                run.note.as_deref().map(|note| mask.text(note)),
             ],
         )?;
         Ok(())
@@ -93,6 +92,17 @@ impl Ledger {
             params![run, time_text(Timestamp::now()), self.mask.borrow().text(&why.message)],
         )?;
         Ok(())
+    }
+
+    /// True when the run is there.
+    pub(crate) fn write_amendment(&self, run: &str, outcome: &Outcome) -> rusqlite::Result<bool> {
+        let why = outcome.why().map(|why| self.mask.borrow().text(&why));
+        let rows = self.connection.execute(
+            "UPDATE runs SET outcome = ?2, exit_code = ?3, ended = coalesce(ended, ?4),
+             note = CASE WHEN ?5 IS NULL THEN note ELSE coalesce(note || '; ', '') || ?5 END WHERE run = ?1",
+            params![run, outcome.word(), outcome.exit_code(), time_text(Timestamp::now()), why],
+        )?;
+        Ok(rows > 0)
     }
 
     pub(crate) fn write_session(&self, session: &str, directory: &Path, state: &Value) -> rusqlite::Result<()> {
@@ -251,7 +261,7 @@ impl EventRow<'_> {
                 )?;
                 self.execute(
                     "UPDATE runs SET last = ?, diff = ? WHERE run = ?",
-                    params![self.stored["proposal"]["snapshot"].to_string(), self.text("stat"), self.run],
+                    params![self.stored["proposal"]["snapshot"].to_string(), self.known("stat"), self.run],
                 )
             }
             Event::DirectiveSent { chosen, retries, rounds, .. } => self.execute(
@@ -261,16 +271,16 @@ impl EventRow<'_> {
             ),
             Event::RunEnded { outcome, spent, .. } => self.execute(
                 "UPDATE runs SET ended = ?, outcome = ?, exit_code = ?, prompt_tokens = ?, output_tokens = ?,
-                 calls = ?, cost_micros = ?, diff = ? WHERE run = ?",
+                 calls = ?, cost_micros = ?, diff = coalesce(?, diff) WHERE run = ?",
                 params![
                     self.time,
-                    if no_check_ran(outcome) { "done (unvalidated)" } else { outcome.word() },
+                    outcome.word(),
                     outcome.exit_code(),
                     int(spent.usage.prompt.0),
                     int(spent.usage.output.0),
                     spent.usage.calls,
                     spent.cost.map(|cost| int(cost.micros)),
-                    self.text("stat"),
+                    self.known("stat"),
                     self.run
                 ],
             ),
@@ -325,6 +335,11 @@ impl EventRow<'_> {
     /// One field of the event as JSON text, masked.
     fn text(&self, field: &str) -> String {
         self.stored[field].to_string()
+    }
+
+    /// The same; `None` for a field that is null, since nothing is known then.
+    fn known(&self, field: &str) -> Option<String> {
+        (!self.stored[field].is_null()).then(|| self.text(field))
     }
 
     fn execute(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {

@@ -41,6 +41,8 @@ pub struct Asked {
     pub pass: Option<u32>,
     /// The tree that it was asked about.
     pub tree: u64,
+    /// What was left of the run's time.
+    pub time_left: Option<Duration>,
     /// Whether it was asked after the budget was spent.
     pub last_call: bool,
 }
@@ -129,7 +131,15 @@ impl Stage {
 
     /// A workspace where everything works.
     pub fn workspace(&self) -> FakeWorkspace {
-        FakeWorkspace { stage: self.clone(), base: None, pins: VecDeque::new(), restores: VecDeque::new(), ignored: VecDeque::new(), fails: None }
+        FakeWorkspace {
+            stage: self.clone(),
+            base: None,
+            pins: VecDeque::new(),
+            restores: VecDeque::new(),
+            ignored: VecDeque::new(),
+            fails: None,
+            compares: true,
+        }
     }
 
     /// Where every part passes before it answers: the place to cancel. It yields, so that a cancelled run is left here.
@@ -275,6 +285,7 @@ impl ScriptedGate {
             gate: self.kind,
             pass: pass.map(|pass| pass.0),
             tree: tree_number(tree),
+            time_left: context.time_left,
             last_call: context.last_call,
         };
         self.stage.inner.asked.borrow_mut().push(asked);
@@ -375,6 +386,7 @@ pub struct FakeWorkspace {
     restores: VecDeque<Restore>,
     ignored: VecDeque<&'static str>,
     fails: Option<&'static str>,
+    compares: bool,
 }
 
 /// What a restore does.
@@ -395,6 +407,13 @@ impl FakeWorkspace {
     #[must_use]
     pub fn no_base(mut self, message: &'static str) -> Self {
         self.fails = Some(message);
+        self
+    }
+
+    /// Two states can never be compared.
+    #[must_use]
+    pub fn no_diff(mut self) -> Self {
+        self.compares = false;
         self
     }
 
@@ -461,6 +480,9 @@ impl Workspace for FakeWorkspace {
         self.stage.reach("diff").await;
         if from.raw == to.raw {
             return Ok(DiffStat::default());
+        }
+        if !self.compares {
+            return Err(workspace_error("the object store is gone"));
         }
         let path = format!("file-of-{}", to.raw);
         Ok(DiffStat { files: vec![FileStat { path, added: Some(1), removed: Some(0) }] })

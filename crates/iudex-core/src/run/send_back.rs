@@ -33,7 +33,7 @@ impl Run<'_> {
         }
 
         let changed = self.changed_since_last(proposal).await;
-        self.tried.push(account_of_pass(proposal.pass, end, &changed));
+        self.tried.push(account_of_pass(proposal.pass, end, changed.as_deref()));
         let same_as_last = self.controller.is_same_failure(&rework.fingerprint);
         let chosen = self.controller.choose(&rework.fingerprint, end);
         let chosen = match chosen {
@@ -54,10 +54,11 @@ impl Run<'_> {
             gate,
             rework,
             same_as_last,
-            changed: &changed,
+            changed: changed.as_deref(),
             unchanged,
             from_base: chosen == Move::Resample,
             tried,
+            max_tokens: self.setup.directive_tokens,
         });
         self.emit(Event::DirectiveSent {
             directive: directive.as_str().to_owned(),
@@ -83,7 +84,7 @@ impl Run<'_> {
                 Move::Fresh,
                 format!("The files stay as they are: somebody else changed {} during the run.", join(&paths)),
             ),
-            Err(error) => return Err(Outcome::NeedsYou { why: error.message }),
+            Err(error) => return Err(Outcome::NeedsYou { why: error.with_hint() }),
         };
         self.emit(Event::Notice { text });
         Ok(chosen)
@@ -107,27 +108,25 @@ impl Run<'_> {
         }
     }
 
-    async fn changed_since_last(&mut self, proposal: &Proposal) -> Vec<String> {
-        let Some(last) = self.last_ruled.clone() else { return Vec::new() };
-        match self.setup.workspace.diff_stat(&last, &proposal.snapshot).await {
-            Ok(stat) => {
-                let mut changed: Vec<String> = stat.files.into_iter().map(|file| file.path).collect();
-                if last.ignored != proposal.snapshot.ignored {
-                    changed.push("ignored files".to_owned());
-                }
-                changed
-            }
-            Err(_) => Vec::new(),
+    /// The files that changed since the last ruling; `None` when that is not known.
+    async fn changed_since_last(&mut self, proposal: &Proposal) -> Option<Vec<String>> {
+        let last = self.last_ruled.clone()?;
+        let stat = self.difference(&last, &proposal.snapshot).await?;
+        let mut changed: Vec<String> = stat.files.into_iter().map(|file| file.path).collect();
+        if last.ignored != proposal.snapshot.ignored {
+            changed.push("ignored files".to_owned());
         }
+        Some(changed)
     }
 }
 
 /// One line about a pass for a conversation that does not know it.
-fn account_of_pass(pass: PassNumber, end: &PassEnd, changed: &[String]) -> String {
-    let did = match changed.len() {
-        0 => "changed nothing".to_owned(),
-        1..=3 => format!("changed {}", changed.join(", ")),
-        many => format!("changed {} and {} more files", changed[0], many - 1),
+fn account_of_pass(pass: PassNumber, end: &PassEnd, changed: Option<&[String]>) -> String {
+    let did = match changed {
+        None => "ended with files that could not be compared".to_owned(),
+        Some([]) => "changed nothing".to_owned(),
+        Some(few) if few.len() <= 3 => format!("changed {}", few.join(", ")),
+        Some(many) => format!("changed {} and {} more files", many[0], many.len() - 1),
     };
     let ended = match end {
         PassEnd::Stuck { why } => format!(", then got stuck: {why}"),

@@ -120,6 +120,22 @@ async fn a_budget_that_ends_during_the_check_keeps_the_judge_from_being_asked() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gate_knows_the_time_that_is_left_of_the_run_at_every_asking_and_at_the_baseline() {
+    let baseline = [Answer::After(seconds(10), Box::new(Answer::Rework("red")))];
+    let slow = Answer::After(seconds(20), Box::new(Answer::Rework("a")));
+    let scene = || {
+        let steps = [Step::done(1).takes(seconds(5)), Step::done(2).takes(seconds(60))];
+        let check = [slow.clone(), Answer::Accept];
+        Scene::new(steps).gate_with_baseline(GateKind::Check, baseline.clone(), check)
+    };
+    let played = scene().limits(|limits| limits.time = Some(seconds(60))).play().await;
+    let left: Vec<_> = played.stage.asked().iter().map(|asked| (asked.time_left, asked.last_call)).collect();
+    assert_eq!(left, [(Some(seconds(60)), false), (Some(seconds(45)), false), (Some(seconds(0)), true)]);
+    let played = scene().play().await;
+    assert!(played.stage.asked().iter().all(|asked| asked.time_left.is_none()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_check_that_is_void_when_the_budget_ends_is_asked_once_more_and_not_again() {
     let slow = Answer::After(seconds(90), Box::new(Answer::Void));
     let scene = Scene::new(busy(1)).check([slow, Answer::Void]);

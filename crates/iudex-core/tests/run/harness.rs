@@ -102,7 +102,7 @@ impl Scene {
             events: &sink,
             cancel: &cancel,
             meter: &meter,
-            finding_bytes: 8_000,
+            directive_tokens: 2_000,
         };
         let result = tokio::time::timeout(FOREVER, run(setup)).await.expect("the run never ended");
         let events = sink.events();

@@ -1,7 +1,7 @@
 //! Every outcome with its exit code, and which of them wins.
 
 use iudex_core::{GateKind, Limit, Outcome, PassEnd, Ruling, Validation};
-use iudex_testkit::scripted::{Answer, OrderStart, Restore, Step};
+use iudex_testkit::scripted::{Answer, FakeWorkspace, OrderStart, Restore, Step};
 
 use crate::harness::{Played, Scene, busy};
 
@@ -112,7 +112,8 @@ async fn a_proposal_that_cannot_be_pinned_needs_a_person_and_is_never_accepted()
     let scene = Scene::new(busy(1)).check([]).workspace(|workspace| workspace.pins([Some("no space left")]));
     let played = scene.play().await;
     assert_ends(&played, "needs you", 6);
-    assert!(played.outcome().why().unwrap().contains("no space left"));
+    let why = "the proposal could not be pinned: no space left; hint: free some space";
+    assert_eq!(played.outcome().why().as_deref(), Some(why));
     assert_eq!((played.asked(), played.count("pinned")), (vec![], 0));
 }
 
@@ -130,6 +131,9 @@ async fn precedence_blocked_and_dead_model_over_a_failed_pin() {
         let scene = Scene::new([Step::ends(end).tree(1)]).check([]);
         let played = scene.workspace(|workspace| workspace.pins([Some("no space left")])).play().await;
         assert_ends(&played, word, exit_code);
+        let told = "The work of pass 1 could not be pinned: no space left; hint: free some space";
+        assert_eq!(played.notices(), [told], "{word}: it must not end as if the work had been saved");
+        assert_eq!(played.report().stat, None, "{word}: what the pass did is not known");
     }
 }
 
@@ -149,6 +153,23 @@ async fn a_base_that_cannot_be_restored_needs_a_person() {
     let played = scene.workspace(|workspace| workspace.restores([Restore::Fails("disk gone")])).play().await;
     assert_ends(&played, "needs you", 6);
     assert_eq!(played.report().retries, 1, "a directive that was never sent is not charged");
+    assert_eq!(played.outcome().why().as_deref(), Some("disk gone; hint: free some space"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_difference_that_cannot_be_told_is_unknown_and_never_nothing() {
+    let scene = Scene::new([Step::done(1), Step::ends(stuck()).tree(2), Step::done(3)]);
+    let scene = scene.check([Answer::Rework("a"), Answer::Rework("b"), Answer::Accept]);
+    let played = scene.workspace(FakeWorkspace::no_diff).play().await;
+    assert_ends(&played, "done (checked in place only)", 0);
+    assert_eq!(played.count("pinned"), 3, "the work is saved, whether or not it can be compared");
+    assert_eq!(played.report().stat, None);
+    for directive in played.directives() {
+        assert!(!directive.contains("No file has changed") && !directive.contains("changed nothing"), "{directive}");
+    }
+    assert!(played.directives()[1].contains("Tried: attempt 1 ended with files that could not be compared"));
+    let told = "What changed could not be told: the object store is gone; hint: free some space";
+    assert!(played.notices().iter().all(|notice| notice == told) && !played.notices().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +233,7 @@ async fn the_report_says_what_differs_from_the_base_also_after_a_resample() {
     let report = played.report();
     assert_eq!(report.base.as_ref().unwrap().raw.as_str(), "tree-0");
     assert_eq!(report.proposal.as_ref().unwrap().snapshot.raw.as_str(), "tree-3");
-    assert_eq!(report.stat.files[0].path, "file-of-tree-3");
+    assert_eq!(report.stat.as_ref().unwrap().files[0].path, "file-of-tree-3");
 }
 
 #[test]

@@ -102,7 +102,7 @@ pub fn ruled(pass: Option<u32>, ruling: Ruling, millis: u64) -> Event {
 pub fn pinned(pass: u32, tree: &str) -> Event {
     Event::Pinned {
         proposal: Proposal { pass: PassNumber(pass), base: snapshot("base"), snapshot: snapshot(tree) },
-        stat: stat(),
+        stat: Some(stat()),
     }
 }
 
@@ -142,7 +142,7 @@ pub fn pass_ended(pass: u32) -> Event {
 
 pub fn ended(outcome: Outcome, cost: Option<u64>) -> Event {
     let usage = Usage { prompt: Tokens(1800), output: Tokens(120), calls: 8, ..Usage::default() };
-    Event::RunEnded { outcome, spent: Spent { usage, cost: cost.map(|micros| Usd { micros }) }, stat: stat() }
+    Event::RunEnded { outcome, spent: Spent { usage, cost: cost.map(|micros| Usd { micros }) }, stat: Some(stat()) }
 }
 
 pub fn done(acceptances: Vec<Accepted>) -> Outcome {

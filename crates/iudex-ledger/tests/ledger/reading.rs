@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use iudex_core::{CommandEnd, Event, NotStarted, Outcome, PassNumber};
+use iudex_core::{CommandEnd, Event, NotStarted, Outcome, PassNumber, Ruling};
 use serde_json::{Value, json};
 
 use crate::events::{
-    call, dead_pid, done, ended, ledger, new_run, pass_started, pinned, raw, record_all, rework, ruled, snapshot, void,
-    whole_run,
+    accepted, call, dead_pid, done, ended, ledger, new_run, pass_started, pinned, raw, record_all, rework, ruled,
+    snapshot, void, whole_run,
 };
 
 #[test]
@@ -220,7 +220,61 @@ fn where_a_ruling_stands_the_one_about_that_tree_is_shown() {
             ended(Outcome::ValidationFailed, None),
         ],
     );
-    assert!(ledger.stats("b").unwrap().validation.contains("`baseline` exited 7"));
+    let validation = ledger.stats("b").unwrap().validation;
+    assert!(validation.starts_with("check rework before any work: `baseline` exited 7"), "{validation}");
+}
+
+#[test]
+fn a_green_baseline_and_no_change_does_not_read_as_a_check_of_the_work() {
+    let (_state, ledger) = ledger();
+    ledger.begin(&new_run("a", "/w")).unwrap();
+    let green = Ruling::Accepted(accepted("cargo test"));
+    let needs_you = Outcome::NeedsYou { why: "nothing was changed".to_owned() };
+    record_all(&ledger, "a", &[ruled(None, green, 5), pinned(1, "base"), ended(needs_you, None)]);
+    let validation = ledger.stats("a").unwrap().validation;
+    assert!(validation.starts_with("check accepted before any work: `cargo test` exited 0"), "{validation}");
+}
+
+#[test]
+fn a_done_whose_acceptance_was_lost_reads_as_unvalidated_whatever_its_word() {
+    let (_state, ledger) = ledger();
+    ledger.begin(&new_run("a", "/w")).unwrap();
+    let events = whole_run();
+    let lost = |event: &Event| matches!(event, Event::GateRuled { ruling: Ruling::Accepted(_), .. });
+    let rest: Vec<Event> = events.into_iter().filter(|event| !lost(event)).collect();
+    record_all(&ledger, "a", &rest);
+    assert_eq!(ledger.runs(None, 1).unwrap()[0].outcome, "done (unvalidated)");
+    let validation = ledger.stats("a").unwrap().validation;
+    assert_eq!(validation, "no check ran: it is the agent's claim, no more");
+}
+
+#[test]
+fn a_run_whose_record_is_incomplete_can_be_amended() {
+    let (_state, ledger) = ledger();
+    ledger.begin(&new_run("a", "/w")).unwrap();
+    record_all(&ledger, "a", &whole_run());
+    let before = ledger.events("a").unwrap();
+    let incomplete = Outcome::NeedsYou { why: "3 events could not be recorded".to_owned() };
+    ledger.amend("a", &incomplete).unwrap();
+    let stats = ledger.stats("a").unwrap();
+    assert_eq!((stats.row.outcome.as_str(), stats.row.exit_code), ("needs you", Some(6)));
+    assert!(stats.validation.ends_with("; 3 events could not be recorded"), "{}", stats.validation);
+    assert_eq!(ledger.events("a").unwrap(), before, "what was recorded stays");
+    assert!(ledger.amend("nobody", &incomplete).unwrap_err().to_string().contains("there is no run `nobody`"));
+}
+
+#[test]
+fn a_difference_that_is_not_known_is_null_and_never_empty() {
+    let (_state, ledger) = ledger();
+    ledger.begin(&new_run("a", "/w")).unwrap();
+    let mut events = whole_run();
+    for event in &mut events {
+        if let Event::Pinned { stat, .. } | Event::RunEnded { stat, .. } = event {
+            *stat = None;
+        }
+    }
+    record_all(&ledger, "a", &events);
+    assert_eq!(ledger.stats("a").unwrap().diff, Value::Null);
 }
 
 #[test]
@@ -301,11 +355,7 @@ fn a_done_run_of_several_checks_names_each() {
     record_all(
         &ledger,
         "a",
-        &[
-            pinned(1, "1"),
-            ruled(Some(1), iudex_core::Ruling::Accepted(accepted.clone()), 9),
-            ended(done(vec![accepted]), None),
-        ],
+        &[pinned(1, "1"), ruled(Some(1), Ruling::Accepted(accepted.clone()), 9), ended(done(vec![accepted]), None)],
     );
     assert_eq!(
         ledger.stats("a").unwrap().validation,

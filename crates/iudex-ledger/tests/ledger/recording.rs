@@ -1,6 +1,6 @@
 //! What is recorded, and that nothing is lost or renumbered.
 
-use iudex_core::{CommandEnd, Event, Outcome, Validation};
+use iudex_core::{CommandEnd, Event, Outcome, Ruling, Validation};
 use iudex_ledger::Retention;
 use serde_json::json;
 
@@ -239,6 +239,7 @@ fn a_done_without_a_check_never_reads_as_a_bare_done() {
 fn a_done_with_a_check_shows_where_it_ran() {
     let (_state, ledger) = ledger();
     ledger.begin(&new_run("a", "/w")).unwrap();
+    ledger.record("a", &ruled(Some(1), Ruling::Accepted(accepted("cargo test")), 5)).unwrap();
     ledger.record("a", &ended(done(vec![accepted("cargo test")]), Some(2500))).unwrap();
     let stats = ledger.stats("a").unwrap();
     assert_eq!(stats.row.outcome, "done (checked in place only)");

@@ -19,6 +19,7 @@ fn no_secret_is_in_any_file_of_the_ledger() {
     ledger.mask_values(vec![KEY.to_owned()]);
     let mut new = new_run("a", "/w");
     new.goal = format!("call the service with {KEY}");
+    new.note = Some(format!("left out: curl -H {KEY}"));
     ledger.begin(&new).unwrap();
     for event in [
         Event::Message { role: "user".to_owned(), text: format!("use {KEY} twice: {KEY}"), reasoning: KEY.to_owned() },
@@ -51,6 +52,15 @@ fn only_the_secret_is_masked_and_the_rest_stays() {
     assert_eq!(ledger.events("a").unwrap()[0].event, json!({ "event": "notice", "text": "before [masked] after" }));
     let (_, state) = ledger.last_session(Path::new("/w")).unwrap().unwrap();
     assert_eq!(state, json!({ "m": ["x[masked]y", 7, null], "[masked]": true }));
+}
+
+#[test]
+fn what_is_printed_beside_the_ledger_can_be_masked_alike() {
+    let (_state, ledger) = ledger();
+    ledger.mask_values(vec![KEY.to_owned()]);
+    let mut value = json!({ "event": "result", "why": format!("{KEY} was refused"), "passes": 2 });
+    ledger.masked(&mut value);
+    assert_eq!(value, json!({ "event": "result", "why": "[masked] was refused", "passes": 2 }));
 }
 
 #[test]

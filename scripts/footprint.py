@@ -80,7 +80,14 @@ def main() -> None:
     runs = parser.parse_args().runs
     iudex, null_program = build()
     null = Null(null_program)
-    home = Path(tempfile.mkdtemp(prefix="iudex-footprint-"))
+    try:
+        with tempfile.TemporaryDirectory(prefix="iudex-footprint-") as home:
+            measure(iudex, null, Path(home), runs)
+    finally:
+        null.stop()
+
+
+def measure(iudex: Path, null: Null, home: Path, runs: int) -> None:
     project = home / "project"
     project.mkdir()
     for number in range(10):
@@ -128,10 +135,14 @@ def main() -> None:
         if "seq" in event:
             numbers.append(event["seq"])
     process.wait()
-    lost = len(set(range(1, (numbers[-1] if numbers else 0) + 1)) - set(numbers))
-    report(failed, "events lost with a slow reader", lost, 0, f"of {len(numbers)}")
-    null.stop()
-    sys.exit(1 if failed else 0)
+    show = subprocess.run(
+        [str(iudex), "show", "--json", "--cwd", str(project)], env=env, stdout=subprocess.PIPE, check=True
+    )
+    recorded = [event["seq"] for event in json.loads(show.stdout)]
+    lost = len(set(recorded) - set(numbers))
+    report(failed, "events lost with a slow reader", lost, 0, f"of {len(recorded)}")
+    if failed:
+        sys.exit(1)
 
 
 def report(failed: list, name: str, value: float, most: float, unit: str) -> None:

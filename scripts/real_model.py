@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs five tasks with a real small model, raw once and with --until three times each, and prints a table.
 
-Usage: scripts/real_model.py [--tasks a,b] [--trials N] [--timeout 4m] [--try-runs N] [--keep DIR]
+Usage: scripts/real_model.py [--tasks a,b] [--trials N] [--no-raw] [--timeout 4m] [--try-runs N] [--keep DIR]
+
+--try-runs N runs the sample project of ./try N times instead, with seeds 1 to N.
 
 The model is the one that IUDEX_BASE_URL names, or the one that scripts/local-model sets up (and stops again). Times are
 wall clock: nothing else should run on the machine. A raw run has no gate; its result is checked here afterwards, so
@@ -37,11 +39,31 @@ def start_model() -> bool:
     return True
 
 
+def load(task: str) -> tuple[dict, Path]:
+    """The goal and check of a task, and the folder with its project."""
+    if task == "try":
+        goal = "The tests in test_basket.py fail. Fix basket.py so that they pass."
+        return {"goal": goal, "check": "python3 -m unittest -q"}, ROOT / "examples" / "try"
+    return json.loads((TASKS / task / "task.json").read_text()), TASKS / task / "project"
+
+
+def is_right(check: str, project: Path) -> bool:
+    """Runs the check in a sandbox of its own: the files that it runs are a model's."""
+    sandbox = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    sandbox += ["--tmpfs", "/tmp", "--bind", str(project), str(project), "--chdir", str(project)]
+    env = {"PATH": os.environ["PATH"], "HOME": "/tmp"}
+    try:
+        command = [*sandbox, "bash", "-o", "pipefail", "-c", check]
+        return subprocess.run(command, env=env, capture_output=True, timeout=60).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def run_once(iudex: Path, task: str, gated: bool, seed: int, timeout: str, keep: Path | None) -> dict:
-    spec = json.loads((TASKS / task / "task.json").read_text())
+    spec, files = load(task)
     project = Path(tempfile.mkdtemp(prefix=f"iudex-{task}-"))
-    for file in (TASKS / task / "project").iterdir():
-        if file.name != ".keep":
+    for file in files.iterdir():
+        if file.is_file() and file.name != ".keep":
             shutil.copy(file, project)
     command = [iudex, "run", "--json", "--cwd", project, "--seed", str(seed), "--timeout", timeout]
     if gated:
@@ -54,10 +76,9 @@ def run_once(iudex: Path, task: str, gated: bool, seed: int, timeout: str, keep:
     if not result:
         print(done.stderr, file=sys.stderr)
     # The truth, with the project's own check files as they were.
-    for file in (TASKS / task / "project").iterdir():
+    for file in files.iterdir():
         if file.name.startswith(("test_", "check")):
             shutil.copy(file, project)
-    check = subprocess.run(["bash", "-c", spec["check"]], cwd=project, capture_output=True, timeout=60)
     usage = result.get("spent", {}).get("usage", {})
     row = {
         "task": task,
@@ -65,7 +86,7 @@ def run_once(iudex: Path, task: str, gated: bool, seed: int, timeout: str, keep:
         "seed": seed,
         "outcome": result.get("outcome", f"exit {done.returncode}"),
         "exit": done.returncode,
-        "right": check.returncode == 0,
+        "right": is_right(spec["check"], project),
         "seconds": seconds,
         "calls": usage.get("calls", 0),
         "prompt": usage.get("prompt", 0),
@@ -96,10 +117,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--timeout", default="4m")
     parser.add_argument("--keep", type=Path, help="keep the event streams in this folder")
-    parser.add_argument("--no-raw", action="store_true")
+    parser.add_argument("--no-raw", action="store_true", help="only the runs with --until")
+    parser.add_argument("--try-runs", type=int, default=0, help="run the sample project of ./try so many times instead")
     arguments = parser.parse_args()
-    tasks = arguments.tasks.split(",")
-    unknown = [task for task in tasks if task not in ORDER]
+    tasks = ["try"] if arguments.try_runs else arguments.tasks.split(",")
+    unknown = [task for task in tasks if task not in [*ORDER, "try"]]
     if unknown:
         parser.error(f"unknown task {unknown[0]}; the tasks are {', '.join(ORDER)}")
 
@@ -110,8 +132,8 @@ def main() -> None:
         print(HEAD)
         print("|" + " --- |" * 10, flush=True)
         for task in tasks:
-            trials = [] if arguments.no_raw else [(False, 1)]
-            trials += [(True, seed) for seed in range(1, arguments.trials + 1)]
+            trials = [] if arguments.no_raw or arguments.try_runs else [(False, 1)]
+            trials += [(True, seed) for seed in range(1, (arguments.try_runs or arguments.trials) + 1)]
             for gated, seed in trials:
                 rows.append(run_once(iudex, task, gated, seed, arguments.timeout, arguments.keep))
                 print(show(rows[-1]), flush=True)

@@ -89,6 +89,18 @@ impl Store {
         Self { git_dir: state.join("snapshots").join(format!("{}{suffix}", paths::digest(directory))) }
     }
 
+    /// True when a snapshot was ever taken of this directory, or of one beneath or above it.
+    pub(crate) fn any_within(&self, root: &Path) -> bool {
+        let stores = self.git_dir.parent().and_then(|stores| std::fs::read_dir(stores).ok());
+        stores.into_iter().flatten().flatten().map(|entry| entry.path()).any(|store| {
+            store.join("index").exists()
+                && std::fs::read_to_string(store.join("directory")).is_ok_and(|directory| {
+                    let directory = paths::decode(&directory);
+                    directory.starts_with(root) || root.starts_with(directory)
+                })
+        })
+    }
+
     /// Creates the git directory, or completes one whose creation was cut short.
     pub(crate) fn prepare(&self, directory: &Path, sha256: bool) -> Result<(), SnapshotError> {
         let version = if sha256 { "1\n[extensions]\n\tobjectFormat = sha256\n" } else { "0\n" };

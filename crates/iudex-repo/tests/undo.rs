@@ -58,8 +58,9 @@ fn a_filter_is_not_run_once_an_agent_could_have_changed_what_it_reads() {
     place.write("x.own", "y\n");
     let pass = snapshots.take("run-1", "pass-1").unwrap();
     let next = place.open().take_base("run-2").unwrap();
+    let beneath = place.open_at(&place.root.join("src")).take_base("run-3").unwrap();
     assert!(!ran.exists(), "a program of the agent ran outside of the sandbox");
-    for snapshot in [pass, next] {
+    for snapshot in [pass, next, beneath] {
         assert_eq!(snapshot.git, None);
         let named = snapshot.not_covered.iter().any(|line| line.contains("filter.own.clean"));
         assert!(named, "{:?}", snapshot.not_covered);

@@ -33,8 +33,6 @@ impl Snapshots {
     pub(super) fn record(&self, run: &str, label: &str) -> Result<Snapshot, SnapshotError> {
         let is_base = label == BASE;
         self.prepare()?;
-        // Of an earlier run, or of this one: an agent may have been here.
-        let first = is_base && !self.store.git_dir.join("index").exists();
         let (survey, settings) = std::thread::scope(|scope| {
             let asked = (is_base || self.repository.is_some()).then(|| scope.spawn(|| self.settings()));
             let survey = self.survey(if is_base { OLDEST_WALK } else { Duration::ZERO });
@@ -46,7 +44,11 @@ impl Snapshots {
         let user_rules = if is_base { self.write_exclude(&[])? } else { self.has_frozen_rules() };
         let large = self.too_large(&survey)?;
         let left_out = self.pathspecs(&large);
-        let filter = if first { Ok(None) } else { settings.map(|settings| settings.filter) };
+        let filter = match settings.map(|settings| settings.filter) {
+            // No agent of iudex has ever been here.
+            Err(_) | Ok(Some(_)) if is_base && !self.store.any_within(&self.root) => Ok(None),
+            filter => filter,
+        };
         let (raw, ignored, git) = std::thread::scope(|scope| {
             let left_out = &left_out;
             let git = self

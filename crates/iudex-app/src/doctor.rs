@@ -133,7 +133,7 @@ async fn models(config: &Config, paths: &Paths) -> Vec<Examined> {
         match iudex_model::list_models(base_url, key.as_deref(), config.model.ca_file.value.as_deref()).await {
             Ok(models) => servers.push(("configured".to_owned(), base_url.clone(), models)),
             Err(error) => {
-                all.push(bad("model", format!("{base_url}: {error}"), "start that server, or change base-url"))
+                all.push(bad("model", format!("{base_url}: {error}"), "start that server, or change base-url"));
             }
         }
     } else if servers.is_empty() {

@@ -59,6 +59,7 @@ fn sigkill_leaves_no_process_and_the_base_can_be_brought_back() {
     assert_eq!(wait(child).code, None);
     none_left(&seconds(4));
     sandbox.iudex(&["log"]).exits(0).never_says("done");
+    sandbox.iudex(&["undo"]).exits(1).says("by the run, which was killed in a pass").says("work.txt");
     sandbox.iudex(&["undo", "--force"]).exits(0);
     assert!(!sandbox.exists("work.txt"));
     let model = sandbox.writes("made.txt", "x");

@@ -225,10 +225,9 @@ impl Answer {
                 Finish::Stop
             }
             Some("length" | "max_tokens" | "model_length" | "limit") => Finish::Length,
-            Some(_) => Finish::Other,
             None if self.is_whole || self.is_closed() => Finish::Stop,
-            // `[DONE]` alone also ends what a proxy has cut.
-            None => Finish::Other,
+            // Unknown words; and `[DONE]` alone also ends what a proxy has cut.
+            Some(_) | None => Finish::Other,
         }
     }
 }

@@ -16,10 +16,11 @@ async fn a_file_is_written_and_done_ends_the_pass() {
 }
 
 #[tokio::test]
-async fn a_model_that_claims_done_and_does_nothing_ends_the_pass_with_its_claim() {
+async fn a_model_that_claims_done_and_does_nothing_is_told_once_and_then_ends_the_pass_with_its_claim() {
     let mut bench = Bench::new(vec![done()]);
     let report = bench.first().await;
-    assert_eq!((report.end, report.steps), (PassEnd::Finished, 1));
+    assert_eq!((report.end, report.steps), (PassEnd::Finished, 2));
+    assert_eq!(bench.events.interventions(), ["nothing_changed"]);
     assert_eq!(std::fs::read_dir(bench.dir.path()).unwrap().count(), 0);
 }
 

@@ -105,7 +105,7 @@ async fn results_are_messages_of_the_user_outside_the_native_format() {
     let mut bench = Bench::new(vec![read("a.py"), done()]);
     bench.put("a.py", "print(1)\n");
     bench.first().await;
-    let last = bench.requests().pop().unwrap();
+    let last = bench.requests().remove(1);
     let Some(Message::User { text }) = last.messages.last() else { panic!("{last:?}") };
     assert!(text.starts_with("Result of read a.py:\n") && text.contains("print(1)"), "{text}");
 }

@@ -96,10 +96,8 @@ impl Ledger {
     /// Also for a run that is not there.
     pub fn amend(&self, run: &str, outcome: &Outcome) -> Result<(), LedgerError> {
         let amended = self.write_amendment(run, outcome);
-        match amended.map_err(|error| self.failed(&format!("amending run {run}"), &error))? {
-            true => Ok(()),
-            false => Err(self.unknown_run(run)),
-        }
+        let found = amended.map_err(|error| self.failed(&format!("amending run {run}"), &error))?;
+        if found { Ok(()) } else { Err(self.unknown_run(run)) }
     }
 
     /// Masks every string of a JSON value as it is masked in what is stored, for output beside the ledger.

@@ -451,13 +451,11 @@ impl Workspace for FakeWorkspace {
 
     async fn pin(&mut self, _pass: PassNumber) -> Result<Snapshot, WorkspaceError> {
         self.stage.reach("pin").await;
-        match self.pins.pop_front().flatten() {
-            Some(message) => Err(workspace_error(message)),
-            None => {
-                let ignored = self.ignored.pop_front().map(str::to_owned);
-                Ok(Snapshot { ignored, ..snapshot(self.stage.tree()) })
-            }
+        if let Some(message) = self.pins.pop_front().flatten() {
+            return Err(workspace_error(message));
         }
+        let ignored = self.ignored.pop_front().map(str::to_owned);
+        Ok(Snapshot { ignored, ..snapshot(self.stage.tree()) })
     }
 
     async fn restore_base(&mut self) -> Result<Restored, WorkspaceError> {

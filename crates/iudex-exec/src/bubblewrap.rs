@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use crate::launch::is_executable;
+use crate::launch::{beside, is_executable};
 use crate::sandbox::Confinement;
 use crate::supervise::ARGUMENT;
 
@@ -123,6 +123,7 @@ pub(crate) fn arguments(program: &Path, confinement: &Confinement, executable: &
     if !confinement.network {
         arguments.push(NO_NETWORK.into());
     }
+    let empty = empty_file(&confinement.private_tmp);
     let mut add = |parts: &[&Path]| arguments.extend(parts.iter().map(OsString::from));
     let ro_bind = Path::new("--ro-bind");
     add(&[ro_bind, Path::new("/"), Path::new("/")]);
@@ -135,8 +136,12 @@ pub(crate) fn arguments(program: &Path, confinement: &Confinement, executable: &
         match &mount.what {
             What::Writable(source) => add(&[Path::new("--bind"), source, &mount.path]),
             What::ReadOnly(source) => add(&[ro_bind, source, &mount.path]),
-            What::Nothing if mount.path.is_dir() => add(&[Path::new("--tmpfs"), &mount.path]),
-            What::Nothing => add(&[ro_bind, Path::new("/dev/null"), &mount.path]),
+            What::Nothing | What::Fresh if mount.path.is_dir() => add(&[Path::new("--tmpfs"), &mount.path]),
+            What::Nothing if empty.is_some() && mount.path.is_file() => {
+                add(&[ro_bind, empty.as_deref().unwrap_or(Path::new("/dev/null")), &mount.path]);
+            }
+            // A socket; or a file, which then cannot be opened at all.
+            What::Nothing | What::Fresh => add(&[ro_bind, Path::new("/dev/null"), &mount.path]),
         }
     }
     add(&[ro_bind, executable, Path::new(SUPERVISOR)]);
@@ -173,6 +178,8 @@ enum What {
     ReadOnly(PathBuf),
     /// Covered by emptiness.
     Nothing,
+    /// The same, and writable as long as the command runs.
+    Fresh,
 }
 
 #[derive(Debug)]
@@ -224,8 +231,8 @@ fn mounts(confinement: &Confinement) -> Vec<Mount> {
     for path in read_only {
         mount(path, What::ReadOnly(path.clone()));
     }
-    for (path, source) in cargo(confinement) {
-        mount(&path, What::ReadOnly(source));
+    for (path, what) in cargo(confinement) {
+        mount(&path, what);
     }
     // Stable: rules for the same depth stay in the order above.
     mounts.sort_by_key(|mount| mount.path.components().count());
@@ -246,32 +253,46 @@ fn listeners(own: &[&PathBuf]) -> Vec<PathBuf> {
         .collect();
     found.sort();
     found.dedup();
-    found.truncate(100);
     found
 }
 
-/// The user's registry and tools in the private `CARGO_HOME`: (where, what). With a network cargo downloads into a
-/// private registry instead, and only the settings and the tools are the user's.
-fn cargo(confinement: &Confinement) -> Vec<(PathBuf, PathBuf)> {
-    let Some(home) = user_cargo_home() else { return Vec::new() };
+/// A `CARGO_HOME` for one command: (where, what). What was downloaded and unpacked stays; anything else would be
+/// settings (`config.toml` names a program that runs the tests) and tools, and those are the user's or none. Without a
+/// network the user's registry is there, too.
+fn cargo(confinement: &Confinement) -> Vec<(PathBuf, What)> {
     let private = confinement.caches.join("cargo");
-    if home == private || !make_real_directory(&private) {
+    let home = user_cargo_home().filter(|home| *home != private);
+    if !make_real_directory(&private) {
         return Vec::new();
     }
-    let mut parts = vec!["bin", "config.toml", "config"];
+    let mut parts = vec![(private.clone(), What::Fresh)];
+    for stays in ["registry", "git"].map(|part| private.join(part)) {
+        if make_real_directory(&stays) {
+            parts.push((stays.clone(), What::Writable(stays)));
+        }
+    }
+    // Cargo's lock over them.
+    let lock = private.join(".package-cache");
+    if make_real_file(&lock) {
+        parts.push((lock.clone(), What::Writable(lock)));
+    }
+    let Some(home) = home else { return parts };
+    let mut shared = vec!["bin", "config.toml", "config"];
     if !confinement.network {
         // The sources stay private and writable: cargo unpacks there what lies packed in the user's cache.
-        if make_real_directory(&private.join("registry")) {
-            parts.extend(["registry/index", "registry/cache"]);
+        shared.extend(["registry/index", "registry/cache", "git"]);
+    }
+    for part in shared {
+        let (place, source) = (private.join(part), home.join(part));
+        // In the registry Landlock leaves links; nothing is mounted over a link.
+        if part.starts_with("registry/") && place.is_symlink() {
+            let _ = std::fs::remove_file(&place);
         }
-        parts.push("git");
+        if source.exists() {
+            parts.push((place, What::ReadOnly(source)));
+        }
     }
     parts
-        .into_iter()
-        .map(|part| (private.join(part), home.join(part)))
-        // Over a link of the command's making nothing is mounted.
-        .filter(|(place, source)| source.exists() && !place.is_symlink())
-        .collect()
 }
 
 /// Where the user's cargo has its files.
@@ -287,4 +308,18 @@ fn make_real_directory(path: &Path) -> bool {
         let _ = std::fs::remove_file(path);
     }
     path.is_dir() || std::fs::create_dir(path).is_ok()
+}
+
+/// The same for an empty file.
+fn make_real_file(path: &Path) -> bool {
+    if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
+    }
+    std::fs::OpenOptions::new().create(true).append(true).open(path).is_ok()
+}
+
+/// An empty file where no command can write.
+fn empty_file(private_tmp: &Path) -> Option<PathBuf> {
+    let path = beside(private_tmp, "empty");
+    make_real_file(&path).then_some(path)
 }

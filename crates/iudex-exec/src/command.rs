@@ -37,7 +37,7 @@ pub struct OutputSpec {
     pub file: Option<PathBuf>,
 }
 
-/// A command that has ended. Nothing that it started is alive any more.
+/// A command that has ended. Nothing that it started is alive any more, but for `survivors`.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// How it ended.
@@ -48,9 +48,14 @@ pub struct Finished {
     pub output: Captured,
     /// Processes that it left behind and that were killed (counted where that is possible).
     pub left_behind: u32,
-    /// What it changed where it must not and what was put back (only where the sandbox cannot keep it from that; see
-    /// [`crate::evidence`]).
+    /// Processes that it left behind and that could not be killed: they may still change files, so that nothing holds
+    /// of what is found afterwards.
+    pub survivors: u32,
+    /// What it (or somebody else meanwhile) changed where it must not and what was put back (only where the sandbox
+    /// cannot keep it from that; see [`crate::evidence`]).
     pub restored: Vec<PathBuf>,
+    /// What weakens the evidence, in sentences: what could not be watched, and where displaced files are now.
+    pub notes: Vec<String>,
 }
 
 /// How a command ended.
@@ -99,7 +104,8 @@ impl Captured {
     }
 }
 
-/// The command could not be started, and that is the machine's fault (no process, no memory, sandbox refused).
+/// The command could not be started, or what came of it is worth nothing, and that is the machine's fault: no process,
+/// no memory, sandbox refused, its supervisor killed, protected files changed that could not be put back.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct StartError {

@@ -20,7 +20,7 @@ pub fn child_environment_without(caches: &Path, secrets: &[&str]) -> Vec<(OsStri
 }
 
 /// As [`child_environment_without`], from the given variables. Sorted by name, each name once.
-pub fn child_environment_from(
+pub(crate) fn child_environment_from(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     caches: &Path,
     secrets: &[&str],
@@ -36,6 +36,16 @@ pub fn child_environment_from(
         environment.insert((*name).into(), caches.join(directory).into_os_string());
     }
     environment.into_iter().collect()
+}
+
+/// The names of these variables that no command gets because they look like secrets, sorted. A check may need one
+/// (`DJANGO_SECRET_KEY`): its user should be told.
+pub fn withheld(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let names = variables.into_iter().filter_map(|(name, _)| name.into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| !is_dropped(name) && is_secret(name)).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// PATH without relative entries and without those at or below `directory`: an agent may write there, and what iudex
@@ -127,15 +137,17 @@ const SECRET_ENDS: &[&str] = &["_KEY", "_PAT", "_PASS", "_PWD"];
 fn is_passed_on(name: &OsStr) -> bool {
     // A name that is not text is none that a build needs, and it cannot be judged.
     let Some(name) = name.to_str() else { return false };
-    let upper = name.to_ascii_uppercase();
-    if upper.starts_with("GIT_") || name.starts_with("BASH_FUNC_") || DROPPED.contains(&name) {
-        return false;
-    }
-    // A switch of a tokenizer library, not a secret.
-    if upper.starts_with("TOKENIZERS_") {
-        return true;
-    }
-    !SECRET_PARTS.iter().any(|part| upper.contains(part)) && !SECRET_ENDS.iter().any(|end| upper.ends_with(end))
+    !is_dropped(name) && !is_secret(name)
+}
+
+fn is_dropped(name: &str) -> bool {
+    name.to_ascii_uppercase().starts_with("GIT_") || name.starts_with("BASH_FUNC_") || DROPPED.contains(&name)
+}
+
+fn is_secret(name: &str) -> bool {
+    // A number of tokens, or a tokenizer, is no secret.
+    let upper = name.to_ascii_uppercase().replace("TOKENIZER", "").replace("TOKENS", "");
+    SECRET_PARTS.iter().any(|part| upper.contains(part)) || SECRET_ENDS.iter().any(|end| upper.ends_with(end))
 }
 
 #[cfg(test)]

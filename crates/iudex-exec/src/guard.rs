@@ -2,25 +2,52 @@
 //! is a link (a mount would protect what it leads to and not the name).
 //!
 //! Git's objects are many and named by their content: they are held open, so that removed ones can be copied back, and
-//! new ones stay, since nothing in the rest leads to them.
-//! Never: follow a link that the command may have made.
+//! new ones stay, since nothing in the rest leads to them. What gives way is kept aside: it may be a commit that the
+//! user made meanwhile.
+//! Never: follow a link that the command may have made, or call a thing put back that is not as it was.
+
+mod displaced;
+mod entry;
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, Metadata};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
 
-/// Files above this are watched and cannot be put back.
+use displaced::Displaced;
+use entry::{Entry, Outcome, Stamp};
+
+/// Files above this are not kept in memory but held open.
 const LARGEST: u64 = 8 << 20;
 
+/// How many files are held open at most.
+const MOST_HELD: u64 = 50_000;
+
+/// Descriptors that the process needs besides.
+const OTHERS: u64 = 64;
+
+/// What was found in the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Changed and put back.
+    pub(crate) restored: Vec<PathBuf>,
+    /// Changed, and not to be put back.
+    pub(crate) lost: Vec<PathBuf>,
+    /// What was not watched and where displaced things are, in sentences.
+    pub(crate) notes: Vec<String>,
+}
+
 /// What stood there before the command. Dropping it puts things back, too.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Guard {
     places: Vec<Place>,
+    displaced: Displaced,
+    directory: PathBuf,
+    not_held: u32,
 }
 
 #[derive(Debug)]
@@ -31,60 +58,82 @@ struct Place {
     entries: BTreeMap<PathBuf, Entry>,
 }
 
-#[derive(Debug)]
-enum Entry {
-    Directory {
-        mode: u32,
-        /// Whether what is new in it stays.
-        open: bool,
-    },
-    Link(PathBuf),
-    File {
-        stamp: Stamp,
-        mode: u32,
-        content: Option<Vec<u8>>,
-    },
-    Object {
-        mode: u32,
-        file: File,
-    },
-}
-
-/// How many of git's objects are held open at most.
-const MOST_OBJECTS: u64 = 50_000;
-
-/// When these are the same, so is the content: nobody can set the time of change.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    length: u64,
-    changed: (i64, i64),
-}
-
 impl Guard {
-    /// Looks at these files and directories.
-    pub(crate) fn over(paths: &[PathBuf]) -> Self {
+    /// Looks at these files and directories; what will give way to them is moved to `displaced`. For a process of its
+    /// own, whose limit of descriptors is raised for it.
+    pub(crate) fn over(paths: &[PathBuf], displaced: &Path) -> Self {
         if paths.is_empty() {
-            return Self::default();
+            return Self::looking(paths, displaced, 0);
         }
-        // Every object held open is a descriptor, and the usual limit is 1,024. The command gets that one.
+        // Every object held open is a descriptor, and the usual limit is 1,024.
         let limit = getrlimit(Resource::Nofile);
-        let wanted = limit.maximum.map_or(MOST_OBJECTS, |most| most.min(MOST_OBJECTS));
+        let wanted = limit.maximum.map_or(MOST_HELD + OTHERS, |most| most.min(MOST_HELD + OTHERS));
         if limit.current.is_some_and(|current| current < wanted) {
             let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
         }
-        let places = paths.iter().filter_map(|path| Place::look(path)).collect();
-        let _ = setrlimit(Resource::Nofile, limit);
-        Self { places }
+        let allowed = getrlimit(Resource::Nofile).current.unwrap_or(MOST_HELD + OTHERS);
+        Self::looking(paths, displaced, allowed.saturating_sub(OTHERS).min(MOST_HELD))
     }
 
-    /// Puts back what changed and returns its paths.
-    pub(crate) fn restore(mut self) -> Vec<PathBuf> {
+    /// As [`Guard::over`], and holds nothing open: git's objects are compared and do not come back.
+    pub(crate) fn without_objects(paths: &[PathBuf], displaced: &Path) -> Self {
+        Self::looking(paths, displaced, 0)
+    }
+
+    fn looking(paths: &[PathBuf], displaced: &Path, room: u64) -> Self {
+        let mut look = Look { room, not_held: 0, entries: BTreeMap::new() };
+        let places = paths.iter().filter_map(|path| Place::look(path, &mut look)).collect();
+        let not_held = look.not_held;
+        Self { places, displaced: Displaced::to(displaced), directory: displaced.to_owned(), not_held }
+    }
+
+    /// Puts back what changed.
+    pub(crate) fn restore(mut self) -> Report {
         self.put_back()
     }
 
-    fn put_back(&mut self) -> Vec<PathBuf> {
-        self.places.drain(..).flat_map(Place::put_back).collect()
+    /// Forgets what stood there.
+    pub(crate) fn disarm(mut self) {
+        self.places.clear();
+    }
+
+    fn put_back(&mut self) -> Report {
+        let mut report = Report::default();
+        let mut touched = 0;
+        for place in self.places.drain(..) {
+            touched += place.put_back(&mut self.displaced, &mut report);
+        }
+        for paths in [&mut report.restored, &mut report.lost] {
+            paths.sort();
+            paths.dedup();
+        }
+        if self.not_held > 0 {
+            report.notes.push(format!(
+                "{} files of .git were compared by size and time only: they are more than can be held open",
+                self.not_held
+            ));
+        }
+        if touched > 0 {
+            report.notes.push(format!(
+                "{touched} objects of .git were touched by the command or by somebody else: their sizes are the same, \
+                 their contents were not compared. hint: git fsck"
+            ));
+        }
+        if self.displaced.kept > 0 {
+            report.notes.push(format!(
+                "what the command or somebody else had put into .git meanwhile is kept in {}",
+                self.directory.display()
+            ));
+        }
+        if self.displaced.not_kept > 0 {
+            report.notes.push(format!(
+                "{} things that the command or somebody else had put into .git meanwhile are gone: there was no room \
+                 for them in {}",
+                self.displaced.not_kept,
+                self.directory.display()
+            ));
+        }
+        report
     }
 }
 
@@ -94,38 +143,55 @@ impl Drop for Guard {
     }
 }
 
+impl Report {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Place {
-    fn look(path: &Path) -> Option<Self> {
+    fn look(path: &Path, look: &mut Look) -> Option<Self> {
         let metadata = path.symlink_metadata().ok()?;
-        let mut entries = BTreeMap::new();
-        remember(path, &metadata, false, &mut entries);
+        look.remember(path, &metadata, false);
         let handle = metadata.is_dir().then(|| File::open(path).ok()).flatten();
-        Some(Self { path: path.to_owned(), handle, entries })
+        Some(Self { path: path.to_owned(), handle, entries: std::mem::take(&mut look.entries) })
     }
 
-    fn put_back(self) -> Vec<PathBuf> {
-        let mut restored = Vec::new();
-        if self.bring_home() {
-            restored.push(self.path.clone());
+    /// Returns how many files were touched and look the same.
+    fn put_back(self, displaced: &mut Displaced, report: &mut Report) -> u32 {
+        let mut touched = 0;
+        if self.bring_home(displaced) {
+            report.restored.push(self.path.clone());
         }
         // A directory stands before what lies in it.
         for (path, entry) in &self.entries {
-            if entry.put_back(path) {
-                restored.push(path.clone());
+            match entry.put_back(path, displaced) {
+                Outcome::Same => {}
+                Outcome::Touched => touched += 1,
+                Outcome::Restored => report.restored.push(path.clone()),
+                Outcome::Lost => report.lost.push(path.clone()),
             }
         }
         for (path, entry) in &self.entries {
             if matches!(entry, Entry::Directory { open: false, .. }) {
-                remove_strangers(path, &self.entries, &mut restored);
+                self.remove_strangers(path, displaced, report);
             }
         }
-        restored.sort();
-        restored.dedup();
-        restored
+        touched
+    }
+
+    fn remove_strangers(&self, directory: &Path, displaced: &mut Displaced, report: &mut Report) {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if !self.entries.contains_key(&path) {
+                let gone = displaced.take(&path);
+                if gone { &mut report.restored } else { &mut report.lost }.push(path);
+            }
+        }
     }
 
     /// Moves a directory back that was moved away: only so git's objects come back.
-    fn bring_home(&self) -> bool {
+    fn bring_home(&self, displaced: &mut Displaced) -> bool {
         let Some(handle) = &self.handle else { return false };
         let Ok(metadata) = handle.metadata() else { return false };
         if self.path.symlink_metadata().is_ok_and(|now| now.is_dir() && now.ino() == metadata.ino()) {
@@ -136,121 +202,60 @@ impl Place {
         if !is_it {
             return false;
         }
-        let _ = remove(&self.path);
+        displaced.take(&self.path);
         fs::rename(&away, &self.path).is_ok()
     }
 }
 
-fn remember(path: &Path, metadata: &Metadata, in_objects: bool, entries: &mut BTreeMap<PathBuf, Entry>) {
-    let mode = metadata.permissions().mode() & 0o7777;
-    let kind = metadata.file_type();
-    if kind.is_symlink() {
-        if let Ok(target) = fs::read_link(path) {
-            entries.insert(path.to_owned(), Entry::Link(target));
-        }
-    } else if kind.is_file() && in_objects {
-        if let Ok(file) = File::open(path) {
-            entries.insert(path.to_owned(), Entry::Object { mode, file });
-        }
-    } else if kind.is_file() {
-        let content = (metadata.len() <= LARGEST).then(|| fs::read(path).ok()).flatten();
-        entries.insert(path.to_owned(), Entry::File { stamp: Stamp::of(metadata), mode, content });
-    } else if kind.is_dir() {
-        let in_objects = in_objects || is_object_store(path);
-        entries.insert(path.to_owned(), Entry::Directory { mode, open: in_objects });
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            let below = entry.path();
-            if let Ok(metadata) = below.symlink_metadata() {
-                remember(&below, &metadata, in_objects, entries);
+/// The walk over what stands there.
+struct Look {
+    /// Files that may still be held open.
+    room: u64,
+    not_held: u32,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+impl Look {
+    fn remember(&mut self, path: &Path, metadata: &Metadata, in_objects: bool) {
+        let mode = metadata.permissions().mode() & 0o7777;
+        let kind = metadata.file_type();
+        if kind.is_symlink() {
+            if let Ok(target) = fs::read_link(path) {
+                self.entries.insert(path.to_owned(), Entry::Link(target));
+            }
+        } else if kind.is_file() {
+            let content = (!in_objects && metadata.len() <= LARGEST).then(|| fs::read(path).ok()).flatten();
+            let stamp = Stamp::of(metadata);
+            let entry = match content {
+                Some(content) => Entry::File { stamp, mode, content },
+                None => Entry::Held { stamp, mode, file: self.hold(path), object: in_objects },
+            };
+            self.entries.insert(path.to_owned(), entry);
+        } else if kind.is_dir() {
+            let in_objects = in_objects || is_object_store(path);
+            self.entries.insert(path.to_owned(), Entry::Directory { mode, open: in_objects });
+            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+                let below = entry.path();
+                if let Ok(metadata) = below.symlink_metadata() {
+                    self.remember(&below, &metadata, in_objects);
+                }
             }
         }
+    }
+
+    fn hold(&mut self, path: &Path) -> Option<File> {
+        let file = if self.room > 0 { File::open(path).ok() } else { None };
+        match file {
+            Some(_) => self.room -= 1,
+            None => self.not_held += 1,
+        }
+        file
     }
 }
 
 /// `objects` beside a `HEAD`, and not a branch of that name.
 fn is_object_store(path: &Path) -> bool {
     path.ends_with("objects") && path.with_file_name("HEAD").is_file()
-}
-
-fn remove_strangers(directory: &Path, entries: &BTreeMap<PathBuf, Entry>, restored: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if !entries.contains_key(&path) && remove(&path).is_ok() {
-            restored.push(path);
-        }
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    if path.symlink_metadata()?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        Self { inode: metadata.ino(), length: metadata.len(), changed: (metadata.ctime(), metadata.ctime_nsec()) }
-    }
-}
-
-impl Entry {
-    /// Whether it had to be put back.
-    fn put_back(&self, path: &Path) -> bool {
-        let now = path.symlink_metadata().ok();
-        let now_mode = now.as_ref().map(|now| now.permissions().mode() & 0o7777);
-        match self {
-            Self::Directory { mode, .. } => {
-                if now.is_some_and(|now| now.is_dir()) {
-                    return now_mode != Some(*mode) && set_mode(path, *mode);
-                }
-                let _ = remove(path);
-                DirBuilder::new().mode(*mode).create(path).is_ok()
-            }
-            Self::Link(target) => {
-                if fs::read_link(path).is_ok_and(|now| now == *target) {
-                    return false;
-                }
-                let _ = remove(path);
-                symlink(target, path).is_ok()
-            }
-            Self::File { stamp, mode, content } => {
-                if now.as_ref().is_some_and(|now| now.is_file() && Stamp::of(now) == *stamp) {
-                    return false;
-                }
-                let Some(content) = content else { return true };
-                if now.is_some_and(|now| now.is_file()) && fs::read(path).is_ok_and(|now| now == *content) {
-                    return now_mode != Some(*mode) && set_mode(path, *mode);
-                }
-                let _ = remove(path);
-                let written = OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .mode(*mode)
-                    .open(path)
-                    .and_then(|mut file| file.write_all(content));
-                let _ = set_mode(path, *mode);
-                written.is_ok()
-            }
-            Self::Object { mode, file } => {
-                let same = |now: &Metadata| file.metadata().is_ok_and(|then| then.ino() == now.ino());
-                if now.as_ref().is_some_and(|now| now.is_file() && same(now)) {
-                    return now_mode != Some(*mode) && set_mode(path, *mode);
-                }
-                let _ = remove(path);
-                let mut kept = file;
-                let copied = OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .mode(*mode)
-                    .open(path)
-                    .and_then(|mut file| io::copy(&mut kept, &mut file));
-                copied.is_ok()
-            }
-        }
-    }
-}
-
-/// Of a real file or directory; the callers have looked.
-fn set_mode(path: &Path, mode: u32) -> bool {
-    fs::set_permissions(path, Permissions::from_mode(mode)).is_ok()
 }
 
 #[cfg(test)]

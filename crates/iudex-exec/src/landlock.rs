@@ -11,7 +11,7 @@ use crate::sandbox::Confinement;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{apply, probe, scope_sockets};
+pub(crate) use linux::{apply, holds_signals, probe, scope_sockets};
 
 /// What a confined process may touch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,21 +21,35 @@ pub(crate) struct Rules {
     /// Writable with everything below.
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) network: bool,
-    /// The user's cargo home and the private one that links to its parts.
-    pub(crate) cargo: Option<(PathBuf, PathBuf)>,
+    pub(crate) cargo: Option<Cargo>,
+}
+
+/// A `CARGO_HOME` for one command, made of links.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Cargo {
+    /// The new directory.
+    pub(crate) place: PathBuf,
+    /// The private directory that stays, for what is downloaded and unpacked.
+    pub(crate) store: PathBuf,
+    /// The user's, for the settings and the tools.
+    pub(crate) user: Option<PathBuf>,
 }
 
 /// The rules for a command. Landlock cannot take back below a directory what it grants on it, so what is hidden is
 /// left out on the way down from the root, and what lies read-only in the work directory is put back afterwards (see
 /// [`crate::guard`]).
-pub(crate) fn rules(confinement: &Confinement) -> Rules {
+pub(crate) fn rules(confinement: &Confinement, cargo_home: PathBuf) -> Rules {
     let mut readable = Vec::new();
     grant(Path::new("/"), &confinement.hidden, &mut readable);
     Rules {
         readable,
         writable: [&confinement.work_dir, &confinement.caches, &confinement.private_tmp].map(Clone::clone).to_vec(),
         network: confinement.network,
-        cargo: crate::bubblewrap::user_cargo_home().map(|home| (home, confinement.caches.join("cargo"))),
+        cargo: Some(Cargo {
+            place: cargo_home,
+            store: confinement.caches.join("cargo"),
+            user: crate::bubblewrap::user_cargo_home(),
+        }),
     }
 }
 
@@ -71,3 +85,9 @@ pub(crate) fn apply(_: &Rules) -> Result<(), String> {
 /// There is no Landlock on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn scope_sockets() {}
+
+/// There is no Landlock on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn holds_signals() -> bool {
+    false
+}

@@ -20,14 +20,21 @@ pub(crate) fn request(spec: &CommandSpec, executable: &Path) -> Result<Request, 
     let directory = directory(&spec.cwd)?;
     let arguments =
         vec![bash.into_os_string(), "-o".into(), "pipefail".into(), "-c".into(), OsString::from(&spec.script)];
-    let environment = environment(&spec.env, &confinement);
-    let program = Program { arguments, environment, directory };
-    let guarded = guarded(&spec.confinement);
     let word = || {
         Word::new()
             .map_err(|error| StartError { message: format!("cannot read random bytes from /dev/urandom: {error}") })
     };
-    let request = |program, launch, guarded| Ok(Request { program, launch, guarded, word: word()? });
+    let name = word()?.name();
+    let cargo_home = confinement.private_tmp.join(format!("cargo-{name}"));
+    let environment = environment(&spec.env, &confinement, &cargo_home);
+    let program = Program { arguments, environment, directory };
+    let guarded = guarded(&spec.confinement);
+    let displaced = beside(&confinement.private_tmp, "displaced").join(&name);
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let request = |program, launch, guarded| {
+        let (displaced, scratch) = (displaced.clone(), None);
+        Ok(Request { program, launch, guarded, displaced, scratch, descriptors, word: word()? })
+    };
     match &confinement.backend {
         Backend::None => request(program, Launch::Own, guarded),
         Backend::Bubblewrap { program: bubblewrap } => {
@@ -56,10 +63,20 @@ pub(crate) fn request(spec: &CommandSpec, executable: &Path) -> Result<Request, 
                 environment: Vec::new(),
                 directory: PathBuf::from("/"),
             };
-            let inner = request(program, Launch::Confined(landlock::rules(&confinement)), Vec::new())?;
-            request(outer, Launch::Through(Box::new(inner)), guarded)
+            let rules = landlock::rules(&confinement, cargo_home.clone());
+            let inner = request(program, Launch::Confined(rules), Vec::new())?;
+            let outer = request(outer, Launch::Through(Box::new(inner)), guarded)?;
+            Ok(Request { scratch: Some(cargo_home), ..outer })
         }
     }
+}
+
+/// A place of iudex that no command reaches: beside the private directory, of that name with a suffix.
+pub(crate) fn beside(private: &Path, suffix: &str) -> PathBuf {
+    let mut name = private.file_name().unwrap_or_default().to_owned();
+    name.push("-");
+    name.push(suffix);
+    private.with_file_name(name)
 }
 
 /// What the sandbox does not protect by itself: under Landlock everything that is read-only inside of what is
@@ -115,7 +132,17 @@ pub(crate) fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-fn environment(given: &[(OsString, OsString)], confinement: &Confinement) -> Vec<(OsString, OsString)> {
+fn environment(
+    given: &[(OsString, OsString)],
+    confinement: &Confinement,
+    cargo_home: &Path,
+) -> Vec<(OsString, OsString)> {
+    let private = confinement.caches.join("cargo");
+    let is_private = |value: &OsString| {
+        let directory = Path::new(value).parent().and_then(|parent| parent.canonicalize().ok());
+        directory.is_some_and(|directory| directory.join("cargo") == private)
+    };
+    let names_private = given.iter().any(|(name, value)| name == "CARGO_HOME" && is_private(value));
     let mut environment = given.to_vec();
     let mut set = |name: &str, value: &OsStr| {
         environment.retain(|(other, _)| other != name);
@@ -128,6 +155,10 @@ fn environment(given: &[(OsString, OsString)], confinement: &Confinement) -> Vec
     };
     for name in ["TMPDIR", "TMP", "TEMP"] {
         set(name, temporary.as_os_str());
+    }
+    // Landlock cannot take back what it grants on the caches, and settings must not stay there for the next command.
+    if confinement.backend == Backend::Landlock && names_private {
+        set("CARGO_HOME", cargo_home.as_os_str());
     }
     if !confinement.network {
         set("CARGO_NET_OFFLINE", OsStr::new("true"));

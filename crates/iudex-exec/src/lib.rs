@@ -13,12 +13,15 @@ mod lines;
 mod policy;
 mod run;
 mod sandbox;
+mod secrets;
 mod spool;
 mod supervise;
 
 pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError};
-pub use environment::{child_environment, child_environment_from, child_environment_without, path_outside};
+pub use environment::{child_environment, child_environment_without, path_outside, withheld};
+pub use lines::plain_text;
 pub use policy::{Decision, PolicyContext, judge};
 pub use run::run;
 pub use sandbox::{Backend, Confinement, Unavailable, detect, detect_in, evidence};
+pub use secrets::secret_places;
 pub use supervise::{set_supervisor, supervise_main};

@@ -109,30 +109,29 @@ fn cut(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(PARTIAL)]
 }
 
-/// Text without control characters and terminal sequences, at most `WIDTH` characters, trimmed at the end.
+/// A line for display: at most `WIDTH` characters, trimmed at the end.
 fn clean(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    let mut shown = String::with_capacity(text.len().min(PARTIAL));
+    let text = plain_text(line);
+    let shown: String =
+        text.chars().filter(|c| *c != '\n').map(|c| if c == '\t' { ' ' } else { c }).take(WIDTH).collect();
+    shown.trim_end().to_owned()
+}
+
+/// Output as plain text: bytes that are no text replaced, without terminal sequences and without control characters
+/// but line ends and tabs. A carriage return goes, too.
+pub fn plain_text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
-    let mut width = 0;
     while let Some(character) = characters.next() {
-        let shown_character = match character {
-            '\u{1b}' => {
-                skip_sequence(&mut characters);
-                continue;
-            }
-            '\t' => ' ',
-            character if character.is_control() => continue,
-            character => character,
-        };
-        if width == WIDTH {
-            break;
+        match character {
+            '\u{1b}' => skip_sequence(&mut characters),
+            '\n' | '\t' => plain.push(character),
+            character if character.is_control() => {}
+            character => plain.push(character),
         }
-        width += 1;
-        shown.push(shown_character);
     }
-    shown.truncate(shown.trim_end().len());
-    shown
+    plain
 }
 
 /// Skips the rest of a terminal sequence: `[…letter`, `]…BEL`, `]…ESC \`, or one character.
@@ -189,6 +188,11 @@ mod tests {
     fn colours_titles_and_control_characters_are_gone() {
         assert_eq!(shown(&[b"\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07end\x1b]8;;x\x1b\\!\n"]), ["red end!"]);
         assert_eq!(shown(&[b"a\tb\x00c\n"]), ["a bc"]);
+    }
+
+    #[test]
+    fn plain_text_keeps_lines_and_tabs_and_nothing_else_that_steers() {
+        assert_eq!(plain_text(b"\x1b[1;31ma\x1b[0m\tb\r\n\x1b]0;title\x07c\x08\xff\n"), "a\tb\nc\u{fffd}\n");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,10 @@ use tokio::time::{Instant as TokioInstant, sleep, sleep_until, timeout};
 
 use crate::capture::Capture;
 use crate::command::{CommandSpec, End, Finished, OutputSpec, StartError};
+use crate::guard::{Guard, Report};
 use crate::launch;
 use crate::lines::{self, Lines};
-use crate::supervise::{ARGUMENT, Exit, Message, Request, frame, supervisor, take_message};
+use crate::supervise::{ARGUMENT, Adopter, Exit, Message, Request, frame, supervisor, take_message};
 
 /// What is read at once.
 const BUFFER: usize = 64 << 10;
@@ -31,6 +32,8 @@ const START: Duration = Duration::from_mins(1);
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long the supervisor has for killing everything; more than its own patience.
 const KILL: Duration = Duration::from_secs(20);
+/// How long iudex tries to end what a killed supervisor left.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a sandbox is set up before its failure counts.
 const SETUPS: u32 = 4;
 /// The longest argument that Linux takes (`MAX_ARG_STRLEN`, the closing zero included).
@@ -84,16 +87,16 @@ async fn once(
     on_line: &mut dyn FnMut(&str),
 ) -> Result<Finished, Failure> {
     let request = launch::request(spec, executable)?;
-    let (mut job, output) = Job::start(executable)?;
+    let (mut job, output) = Job::start(executable, &request)?;
     let mut follow = Follow {
         capture: Capture::new(&spec.output),
         lines: Lines::new(Instant::now()),
         started: false,
         timed_out: false,
-        restored: Vec::new(),
+        report: Report::default(),
     };
     let last = follow.until_end(&mut job, &output, &request, spec, on_line).await?;
-    job.finish();
+    let rescued = job.finish();
     drain(&output, &mut follow.capture, &mut follow.lines, &mut |line| {
         if follow.started {
             on_line(line);
@@ -103,11 +106,12 @@ async fn once(
         follow.lines.finish(on_line);
     }
     let output = follow.capture.finish();
-    let (end, left_behind) = match last {
-        Some(Message::Ended { exit, left_behind }) => (end_of(exit), left_behind),
+    let (end, left_behind, survivors) = match last {
+        Some(Message::Ended { exit, left_behind, survivors }) => (end_of(exit), left_behind, survivors),
         Some(Message::Failed(message)) => return Err(StartError { message }.into()),
-        // The command, or someone else, killed what held it.
-        Some(Message::Vanished(_)) | None if follow.started => (End::Signalled(9), 0),
+        // The command, or someone else, killed what held it inside the sandbox; all of it is gone.
+        Some(Message::Vanished(_)) if follow.started => (End::Signalled(9), 0, 0),
+        None if follow.started => return Err(without_supervisor(&rescued).into()),
         Some(Message::Vanished(exit)) => {
             let message = format!(
                 "the sandbox ({}) could not be set up, {}: {}. hint: `iudex doctor` tells what works here",
@@ -117,7 +121,7 @@ async fn once(
             );
             return Err(Failure::Setup(StartError { message }));
         }
-        Some(Message::Started | Message::Restored(_)) | None => {
+        Some(Message::Started | Message::Guarded(_)) | None => {
             let message = format!(
                 "{} did not act as the supervisor of the command: {}",
                 executable.display(),
@@ -128,7 +132,40 @@ async fn once(
     };
     // After a time-out everything was killed, and nothing of it was left behind.
     let (end, left_behind) = if follow.timed_out { (End::TimedOut, 0) } else { (end, left_behind) };
-    Ok(Finished { end, duration: start.elapsed(), output, left_behind, restored: follow.restored })
+    let Report { restored, lost, notes } = follow.report;
+    if let Some(first) = lost.first() {
+        let message = format!(
+            "{} protected files were changed during the command, by it or by somebody else, and could not be put back \
+             ({}). hint: look at them before anything else; {}",
+            lost.len(),
+            first.display(),
+            notes.join("; ")
+        );
+        return Err(StartError { message }.into());
+    }
+    Ok(Finished { end, duration: start.elapsed(), output, left_behind, survivors, restored, notes })
+}
+
+/// The supervisor did not say how the command ended.
+fn without_supervisor(rescued: &Rescued) -> StartError {
+    let mut message = format!(
+        "the supervisor of the command was killed, by the command or by somebody else; iudex ended {} processes that it \
+         left",
+        rescued.killed
+    );
+    if rescued.survivors > 0 {
+        message += &format!(", and {} could not be ended", rescued.survivors);
+    }
+    for (paths, what) in [(&rescued.report.restored, "put back"), (&rescued.report.lost, "changed and not put back")] {
+        if !paths.is_empty() {
+            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            message += &format!("; {what}: {}", paths.join(", "));
+        }
+    }
+    for note in &rescued.report.notes {
+        message += &format!("; {note}");
+    }
+    StartError { message }
 }
 
 /// Why this can be no argument of bash; that is the fault of the script and not of the machine.
@@ -151,7 +188,9 @@ fn refused(reason: &str, output: &OutputSpec, start: Instant) -> Finished {
         duration: start.elapsed(),
         output: capture.finish(),
         left_behind: 0,
+        survivors: 0,
         restored: Vec::new(),
+        notes: Vec::new(),
     }
 }
 
@@ -175,7 +214,7 @@ struct Follow {
     lines: Lines,
     started: bool,
     timed_out: bool,
-    restored: Vec<PathBuf>,
+    report: Report,
 }
 
 impl Follow {
@@ -226,7 +265,7 @@ impl Follow {
                                 let ages = now + Duration::from_hours(24 * 365);
                                 deadline = now.checked_add(spec.time_limit).unwrap_or(ages);
                             }
-                            Message::Restored(paths) => self.restored = paths,
+                            Message::Guarded(report) => self.report = report,
                             last => return Ok(Some(last)),
                         }
                     }
@@ -273,10 +312,21 @@ fn drain(output: &pipe::Receiver, capture: &mut Capture, lines: &mut Lines, on_l
 struct Job {
     child: Child,
     control: Option<UnixStream>,
+    adopter: Adopter,
+    /// In case that the supervisor is killed, and its own guard with it.
+    guard: Option<Guard>,
+}
+
+/// What iudex did in place of a killed supervisor.
+#[derive(Default)]
+struct Rescued {
+    killed: u32,
+    survivors: u32,
+    report: Report,
 }
 
 impl Job {
-    fn start(executable: &Path) -> Result<(Self, pipe::Receiver), StartError> {
+    fn start(executable: &Path, request: &Request) -> Result<(Self, pipe::Receiver), StartError> {
         let failed = |error: io::Error| StartError {
             message: format!("cannot start the supervisor {}: {error}", executable.display()),
         };
@@ -288,7 +338,9 @@ impl Job {
         let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE);
         let output = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
         let errors = writer.try_clone().map_err(failed)?;
-        let child = Command::new(executable)
+        let guard = Some(Guard::without_objects(&request.guarded, &request.displaced));
+        let mut command = Command::new(executable);
+        command
             // Not found by those who kill iudex by its name: it has work to do then.
             .arg0("supervisor")
             .arg(ARGUMENT)
@@ -296,27 +348,41 @@ impl Job {
             .current_dir("/")
             .stdin(OwnedFd::from(theirs))
             .stdout(writer)
-            .stderr(errors)
-            .spawn()
-            .map_err(failed)?;
-        Ok((Self { child, control: Some(control) }, output))
+            .stderr(errors);
+        let (child, adopter) = Adopter::start(&mut command).map_err(failed)?;
+        // It holds the other ends, which shall close with the supervisor.
+        drop(command);
+        Ok((Self { child, control: Some(control), adopter, guard }, output))
     }
 
     /// Waits for the supervisor, which is about to end; kills it when it does not.
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Rescued {
         self.control = None;
+        let did_its_work = self.wait();
+        let Some(guard) = self.guard.take() else { return Rescued::default() };
+        if did_its_work {
+            guard.disarm();
+            return Rescued::default();
+        }
+        let (killed, survivors) = self.adopter.end_orphans(PATIENCE);
+        Rescued { killed, survivors, report: guard.restore() }
+    }
+
+    /// Whether the supervisor ended by itself.
+    fn wait(&mut self) -> bool {
         let start = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
             match self.child.try_wait() {
                 Ok(None) if start.elapsed() < KILL => std::thread::sleep(pause),
-                Ok(Some(_)) => return,
+                Ok(Some(status)) => return status.code().is_some(),
                 Ok(None) | Err(_) => break,
             }
             pause = (pause * 2).min(Duration::from_millis(5));
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        false
     }
 }
 

@@ -93,7 +93,12 @@ pub fn evidence(confinement: &Confinement) -> String {
         Backend::Landlock => {
             let loopback = if confinement.network { "" } else { "; no own loopback" };
             let guarded = if confinement.read_only.is_empty() { "" } else { "; .git restored after each command" };
-            format!("landlock{network}{loopback}; no unix sockets; file modes not protected{guarded}")
+            let signals = if landlock::holds_signals() {
+                ""
+            } else {
+                "; the command can send signals to other processes (Linux before 6.12)"
+            };
+            format!("landlock{network}{loopback}; no unix sockets; file modes not protected{guarded}{signals}")
         }
         Backend::None => "no sandbox, network open".to_owned(),
     }

@@ -7,6 +7,7 @@
 
 mod descendants;
 mod executable;
+mod orphans;
 mod wire;
 
 use std::ffi::OsString;
@@ -18,10 +19,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getrlimit, setrlimit};
 
 pub use executable::set_supervisor;
 pub(crate) use executable::supervisor;
+pub(crate) use orphans::Adopter;
 pub(crate) use wire::{Exit, Launch, Message, Program, Request, Word, frame, take_message};
 
 use crate::guard::Guard;
@@ -78,7 +80,7 @@ fn protect() {
 
 /// Starts the program, waits until it ends or iudex wants it to, ends all descendants and says how it was.
 fn own(control: UnixStream, request: &Request, inner: Option<&Request>) -> io::Result<()> {
-    let Request { program, word, guarded, .. } = request;
+    let Request { program, word, guarded, displaced, descriptors, .. } = request;
     descendants::adopt()?;
     // No terminal: Ctrl-C is iudex's to handle, and nothing can ask for a password there.
     let _ = rustix::process::setsid();
@@ -88,8 +90,11 @@ fn own(control: UnixStream, request: &Request, inner: Option<&Request>) -> io::R
     } else {
         (None, Stdio::null())
     };
-    // Kept here and not in iudex: this process outlives it long enough to put things back.
-    let guard = Guard::over(guarded);
+    // Kept here, and not in iudex alone: this process outlives it long enough to put things back.
+    let guard = Guard::over(guarded, displaced);
+    if inner.is_none() {
+        limit_descriptors(*descriptors);
+    }
     let mut relay = Relay { control, word, inner, started: false, ended: None };
     if inner.is_none() {
         // Said before it is so: the command may kill this process at once, and has run then.
@@ -111,8 +116,11 @@ fn own(control: UnixStream, request: &Request, inner: Option<&Request>) -> io::R
     if status.is_none() {
         let _ = rustix::process::kill_process_group(main, Signal::KILL);
     }
-    let (last_status, left_behind) = descendants::end_all(main, PATIENCE);
-    let restored = guard.restore();
+    let descendants::Rest { status: last_status, left_behind, survivors } = descendants::end_all(main, PATIENCE);
+    let report = guard.restore();
+    if let Some(scratch) = &request.scratch {
+        let _ = std::fs::remove_dir_all(scratch);
+    }
     // The inner supervisor is gone: what it said before stands in the socket.
     if let Some(stream) = &mut inner_stream {
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
@@ -122,12 +130,14 @@ fn own(control: UnixStream, request: &Request, inner: Option<&Request>) -> io::R
     // What this process started became the command, unless it is a wrapper with a supervisor of its own in it.
     let is_command = inner.is_none_or(|inner| relay.started && matches!(inner.launch, Launch::Confined(_)));
     let ended = match relay.ended {
+        // Who is left here is what is left of all.
+        Some(Message::Ended { exit, left_behind, .. }) => Message::Ended { exit, left_behind, survivors },
         Some(ended) => ended,
-        None if is_command => Message::Ended { exit, left_behind },
+        None if is_command => Message::Ended { exit, left_behind, survivors },
         None => Message::Vanished(exit),
     };
-    if !restored.is_empty() {
-        wire::say(&mut relay.control, word, &Message::Restored(restored))?;
+    if !report.is_empty() {
+        wire::say(&mut relay.control, word, &Message::Guarded(report))?;
     }
     wire::say(&mut relay.control, word, &ended)
 }
@@ -157,7 +167,7 @@ impl Relay<'_> {
                 // A dead iudex is noticed by the closed socket.
                 let _ = wire::say(&mut self.control, self.word, &message);
             }
-            Message::Restored(_) => {}
+            Message::Guarded(_) => {}
             Message::Failed(_) | Message::Ended { .. } | Message::Vanished(_) => self.ended = Some(message),
         }
     }
@@ -230,7 +240,8 @@ fn exit_of(status: WaitStatus) -> Exit {
 
 /// Confines this process and becomes the program.
 fn confine(mut control: UnixStream, request: &Request, rules: &crate::landlock::Rules) -> io::Result<()> {
-    let Request { program, word, .. } = request;
+    let Request { program, word, descriptors, .. } = request;
+    limit_descriptors(*descriptors);
     if let Err(reason) = crate::landlock::apply(rules) {
         return wire::say(&mut control, word, &Message::Failed(reason));
     }
@@ -238,6 +249,13 @@ fn confine(mut control: UnixStream, request: &Request, rules: &crate::landlock::
     // The socket is closed by a successful execution.
     let error = command(program).stdin(Stdio::null()).exec();
     wire::say(&mut control, word, &Message::Failed(not_started(program, &error)))
+}
+
+/// What the supervisor raised for itself the command does not get.
+fn limit_descriptors(current: Option<u64>) {
+    if current.is_some() {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..getrlimit(Resource::Nofile) });
+    }
 }
 
 fn command(program: &Program) -> Command {

@@ -203,10 +203,18 @@ fn a_killed_iudex_leaves_nothing() {
 fn a_supervisor_killed_by_the_command_is_never_a_pass() {
     for backend in backends() {
         let place = Place::new();
+        let sleep = unique_sleep();
         // Under a sandbox with a process namespace or scope this hits what is inside, else the supervisor.
-        let finished = place.run(&backend, "kill -KILL $PPID; sleep 0.3; exit 0");
-        let held = backend == Backend::Landlock && finished.end == End::Exited(0);
-        assert!(held || finished.end == End::Signalled(9), "{backend:?}: {:?}", finished.end);
+        let script =
+            format!("setsid sleep {sleep} & (setsid setsid sleep {sleep} &); kill -KILL $PPID; sleep 0.3; exit 0");
+        let ended = run(place.spec(&backend, &script)).map(|finished| finished.end);
+        match (&backend, ended) {
+            (Backend::Landlock, Ok(end)) => assert_eq!(end, End::Exited(0)),
+            (Backend::Bubblewrap { .. }, Ok(end)) => assert_eq!(end, End::Signalled(9)),
+            (_, Err(error)) => assert!(error.message.contains("supervisor of the command was killed"), "{error}"),
+            (Backend::None, Ok(end)) => panic!("the machine's fault was taken for {end:?}"),
+        }
+        assert_eq!(processes_with(&sleep), 0, "{backend:?}");
     }
 }
 

@@ -264,6 +264,45 @@ fn the_state_of_iudex_can_neither_be_read_nor_written() {
 }
 
 #[test]
+fn a_file_with_a_secret_is_empty_or_closed() {
+    for backend in sandboxes() {
+        let place = Place::elsewhere();
+        for folder in [".ssh", ".docker", ".config/gh"] {
+            std::fs::create_dir_all(place.outside.join(folder)).unwrap();
+        }
+        let secrets = [".ssh/id_ed25519", ".netrc", ".docker/config.json", ".config/gh/hosts.yml", ".npmrc"];
+        for name in secrets {
+            std::fs::write(place.outside.join(name), "hidden content\n").unwrap();
+        }
+        let mut spec = place.spec(
+            &backend,
+            "cat ~/.ssh/* ~/.netrc ~/.docker/config.json ~/.config/gh/* ~/.npmrc; cat ~/file; git --version && python3 -c 1",
+        );
+        spec.env.retain(|(name, _)| name != "HOME");
+        spec.env.push(("HOME".into(), place.outside.clone().into()));
+        spec.confinement.hidden.extend(iudex_exec::secret_places(&place.outside));
+        let finished = run(spec).unwrap();
+        assert_passed(&finished, backend.word());
+        let text = finished.output.text();
+        assert!(text.contains("outside content") && !text.contains("hidden content"), "{backend:?}: {text}");
+    }
+}
+
+#[test]
+fn settings_for_cargo_that_a_command_left_are_gone_for_the_next_one() {
+    for backend in sandboxes() {
+        let place = Place::new();
+        let plant = "mkdir -p $CARGO_HOME; for f in config.toml config credentials.toml env; do
+            echo planted > $CARGO_HOME/$f; done; mkdir -p $CARGO_HOME/bin; echo planted > $CARGO_HOME/bin/cargo-x
+            echo kept > $CARGO_HOME/registry/kept; echo kept > $CARGO_HOME/git/kept; true";
+        assert_passed(&place.run(&backend, plant), backend.word());
+        let text =
+            place.run(&backend, "cat $CARGO_HOME/* $CARGO_HOME/bin/cargo-x $CARGO_HOME/registry/kept").output.text();
+        assert!(!text.contains("planted") && text.contains("kept"), "{backend:?}: {text}");
+    }
+}
+
+#[test]
 fn state_inside_the_work_directory_is_hidden_too() {
     for backend in sandboxes() {
         let place = Place::new();

@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
-use super::child_environment_from;
+use super::{child_environment_from, withheld};
 
 fn environment(names: &[&str], secrets: &[&str]) -> Vec<(String, String)> {
     let variables = names.iter().map(|name| (OsString::from(name), OsString::from("value")));
@@ -71,6 +71,23 @@ fn what_a_build_needs_is_kept() {
     for name in kept {
         assert!(has(&environment, name), "{name} is missing");
     }
+}
+
+#[test]
+fn numbers_of_tokens_are_no_secrets() {
+    let kept = ["MAX_TOKENS", "LLM_TOKENS_PER_MINUTE", "TOKENIZER_PATH"];
+    let environment = environment(&kept, &[]);
+    for name in kept {
+        assert!(has(&environment, name), "{name} is missing");
+    }
+    assert_eq!(withheld(kept.map(|name| (name.into(), "1".into()))), Vec::<String>::new());
+}
+
+#[test]
+fn what_looks_like_a_secret_is_named_and_what_is_dropped_for_other_reasons_is_not() {
+    let names = ["HOME", "GITHUB_TOKEN", "DJANGO_SECRET_KEY", "MAX_TOKENS", "GIT_TOKEN", "SSH_AUTH_SOCK"];
+    let variables = names.map(|name| (OsString::from(name), OsString::from("value")));
+    assert_eq!(withheld(variables), ["DJANGO_SECRET_KEY", "GITHUB_TOKEN"]);
 }
 
 #[test]

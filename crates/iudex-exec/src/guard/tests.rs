@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use super::Guard;
+use super::{Guard, LARGEST, Report};
 
 struct Repository {
     directory: tempfile::TempDir,
@@ -24,13 +24,26 @@ impl Repository {
         Self { directory, git }
     }
 
+    fn displaced(&self) -> PathBuf {
+        self.directory.path().join("displaced")
+    }
+
+    fn guard(&self) -> Guard {
+        Guard::over(std::slice::from_ref(&self.git), &self.displaced())
+    }
+
+    fn report(&self, change: impl FnOnce(&Path)) -> Report {
+        let guard = self.guard();
+        change(&self.git);
+        guard.restore()
+    }
+
     /// Lets `change` happen and says what was put back, from `.git` on.
     fn guarded(&self, change: impl FnOnce(&Path)) -> Vec<String> {
-        let guard = Guard::over(std::slice::from_ref(&self.git));
-        change(&self.git);
-        let restored = guard.restore();
+        let report = self.report(change);
+        assert_eq!(report.lost, Vec::<PathBuf>::new());
         let work = self.git.parent().unwrap();
-        restored.iter().map(|path| path.strip_prefix(work).unwrap().to_str().unwrap().to_owned()).collect()
+        report.restored.iter().map(|path| path.strip_prefix(work).unwrap().to_str().unwrap().to_owned()).collect()
     }
 
     fn assert_whole(&self) {
@@ -50,7 +63,7 @@ impl Repository {
 #[test]
 fn what_did_not_change_is_not_named() {
     let repository = Repository::new();
-    assert_eq!(repository.guarded(|_| {}), Vec::<String>::new());
+    assert!(repository.report(|_| {}).is_empty());
     repository.assert_whole();
 }
 
@@ -147,8 +160,99 @@ fn modes_are_put_back() {
 #[test]
 fn dropping_the_guard_puts_things_back_too() {
     let repository = Repository::new();
-    let guard = Guard::over(std::slice::from_ref(&repository.git));
+    let guard = repository.guard();
     fs::write(repository.git.join("config"), "[evil]\n").unwrap();
     drop(guard);
     repository.assert_whole();
+}
+
+#[test]
+fn what_gives_way_is_kept_aside_since_it_may_be_the_users_commit() {
+    let repository = Repository::new();
+    let report = repository.report(|git| {
+        fs::write(git.join("refs/heads/main"), "3333\n").unwrap();
+        fs::create_dir(git.join("refs/heads/new")).unwrap();
+        fs::write(git.join("refs/heads/new/branch"), "4444\n").unwrap();
+    });
+    repository.assert_whole();
+    let kept = repository.displaced().join(repository.git.strip_prefix("/").unwrap());
+    assert_eq!(fs::read_to_string(kept.join("refs/heads/main")).unwrap(), "3333\n");
+    assert_eq!(fs::read_to_string(kept.join("refs/heads/new/branch")).unwrap(), "4444\n");
+    let place = repository.displaced().display().to_string();
+    assert!(report.notes.iter().any(|note| note.contains(&place) && note.contains("somebody else")), "{report:?}");
+}
+
+#[test]
+fn a_large_file_that_was_removed_or_replaced_comes_back() {
+    let repository = Repository::new();
+    let large = vec![b'x'; usize::try_from(LARGEST).unwrap() + 1];
+    let [removed, replaced] = ["index", "packed-refs"].map(|name| repository.git.join(name));
+    for path in [&removed, &replaced] {
+        fs::write(path, &large).unwrap();
+    }
+    let restored = repository.guarded(|git| {
+        fs::remove_file(&removed).unwrap();
+        fs::write(git.join("new"), "evil").unwrap();
+        fs::rename(git.join("new"), &replaced).unwrap();
+    });
+    assert_eq!(restored, [".git/index", ".git/packed-refs"]);
+    for path in [&removed, &replaced] {
+        assert!(fs::read(path).unwrap() == large, "{path:?}");
+    }
+}
+
+#[test]
+fn a_large_file_written_over_in_place_is_lost_and_not_called_put_back() {
+    let repository = Repository::new();
+    let index = repository.git.join("index");
+    fs::write(&index, vec![b'x'; usize::try_from(LARGEST).unwrap() + 1]).unwrap();
+    let report = repository.report(|_| {
+        use std::io::Write as _;
+        fs::File::options().write(true).open(&index).unwrap().write_all(b"evil").unwrap();
+    });
+    assert_eq!(report.lost, [index]);
+    assert_eq!(report.restored, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_pack_that_was_cut_is_lost_also_when_its_name_is_gone() {
+    for remove in [false, true] {
+        let repository = Repository::new();
+        let pack = repository.git.join("objects/pack/a.pack");
+        let report = repository.report(|_| {
+            fs::File::options().write(true).open(&pack).unwrap().set_len(2).unwrap();
+            if remove {
+                fs::remove_file(&pack).unwrap();
+            }
+        });
+        assert_eq!(report.lost, [pack]);
+    }
+}
+
+#[test]
+fn a_pack_of_the_same_size_that_was_touched_is_told() {
+    let repository = Repository::new();
+    let report = repository.report(|git| fs::write(git.join("objects/pack/a.pack"), "PACKED").unwrap());
+    assert_eq!((report.restored.len(), report.lost.len()), (0, 0));
+    assert!(report.notes.iter().any(|note| note.contains("1 objects of .git were touched")), "{report:?}");
+}
+
+#[test]
+fn objects_that_are_not_held_are_told_and_lost_when_removed() {
+    let repository = Repository::new();
+    let guard = Guard::without_objects(std::slice::from_ref(&repository.git), &repository.displaced());
+    let pack = repository.git.join("objects/pack/a.pack");
+    fs::remove_file(&pack).unwrap();
+    let report = guard.restore();
+    assert_eq!(report.lost, [pack]);
+    assert!(report.notes.iter().any(|note| note.starts_with("1 files of .git")), "{report:?}");
+}
+
+#[test]
+fn a_disarmed_guard_changes_nothing() {
+    let repository = Repository::new();
+    let guard = repository.guard();
+    fs::write(repository.git.join("config"), "[new]\n").unwrap();
+    guard.disarm();
+    assert_eq!(fs::read_to_string(repository.git.join("config")).unwrap(), "[new]\n");
 }

@@ -11,7 +11,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-use super::Rules;
+use super::{Cargo, Rules};
 
 /// The first ABI without a hole in writing: before it, files anywhere could be emptied (Linux 6.2).
 const REQUIRED: ABI = ABI::V3;
@@ -37,6 +37,12 @@ pub(crate) fn probe() -> Result<(), String> {
     tried.join().unwrap_or_else(|_| Err("the attempt broke off".to_owned()))
 }
 
+/// Whether a confined command is kept from signals to its supervisor (Linux 6.12).
+pub(crate) fn holds_signals() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
+}
+
 /// Confines this thread.
 ///
 /// # Errors
@@ -45,9 +51,9 @@ pub(crate) fn apply(rules: &Rules) -> Result<(), String> {
     restrict_files(rules)?;
     restrict_sockets(rules.network)?;
     drop_capabilities()?;
-    if let Some((home, private)) = &rules.cargo {
+    if let Some(cargo) = &rules.cargo {
         // Only now, so that a link of a command's making leads nowhere.
-        link_cargo(home, private, rules.network);
+        link_cargo(cargo, rules.network);
     }
     Ok(())
 }
@@ -148,18 +154,34 @@ fn drop_capabilities() -> Result<(), String> {
     rustix::thread::set_capabilities(None, none).map_err(|error| format!("capabilities cannot be dropped: {error}"))
 }
 
-/// The private `CARGO_HOME` leads to the user's registry and tools by links (read-only by the rules above). What does
-/// not work costs a download at most.
-fn link_cargo(home: &Path, private: &Path, network: bool) {
-    let _ = std::fs::create_dir_all(private.join("registry"));
-    let always = ["bin", "config.toml", "config"].map(|part| (part, true));
-    let offline = ["registry/index", "registry/cache", "git"].map(|part| (part, !network));
-    for (part, wanted) in always.into_iter().chain(offline) {
-        let (source, place) = (home.join(part), private.join(part));
-        if place.is_symlink() && !wanted {
-            let _ = std::fs::remove_file(&place);
-        } else if wanted && source.exists() {
-            let _ = std::os::unix::fs::symlink(&source, &place);
+/// The `CARGO_HOME` of this command leads to the private and to the user's parts by links (the user's are read-only by
+/// the rules above). It is new: settings that another command left are not in it. What does not work costs a download.
+fn link_cargo(cargo: &Cargo, network: bool) {
+    let link = |source: &Path, place: &Path| {
+        if source.exists() {
+            let _ = std::os::unix::fs::symlink(source, place);
+        }
+    };
+    let (store, place) = (&cargo.store, &cargo.place);
+    let _ = std::fs::create_dir_all(store.join("registry"));
+    let _ = std::fs::create_dir_all(place);
+    link(&store.join("registry"), &place.join("registry"));
+    let user_git = cargo.user.as_ref().map(|user| user.join("git")).filter(|git| !network && git.exists());
+    if user_git.is_none() && !store.join("git").is_symlink() {
+        let _ = std::fs::create_dir_all(store.join("git"));
+    }
+    link(&user_git.unwrap_or_else(|| store.join("git")), &place.join("git"));
+    let Some(user) = &cargo.user else { return };
+    for part in ["bin", "config.toml", "config"] {
+        link(&user.join(part), &place.join(part));
+    }
+    for part in ["registry/index", "registry/cache"] {
+        let stays = store.join(part);
+        if stays.is_symlink() {
+            let _ = std::fs::remove_file(&stays);
+        }
+        if !network {
+            link(&user.join(part), &stays);
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Never: a rule. Rules are in `commands`, `shells` and `rules`.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use super::{Decision, PolicyContext, rules};
 
 /// Scripts within scripts that are followed.
 const MOST_SCRIPTS: u32 = 8;
-/// Nesting of the syntax that is followed.
+/// Nesting that is followed in all: of the syntax, of words in it, of programs that run others.
 const MOST_NESTING: u32 = 120;
 /// Calls of functions that are followed with their arguments, in all.
 const MOST_CALLS: u32 = 100;
@@ -51,7 +52,7 @@ pub(super) struct Judge<'a> {
     refusal: Option<(&'static str, String)>,
     denial: Option<String>,
     scripts: u32,
-    nesting: u32,
+    nesting: Cell<u32>,
     branches: u32,
     nodes: u32,
 }
@@ -74,7 +75,7 @@ impl<'a> Judge<'a> {
             refusal: None,
             denial: None,
             scripts: 0,
-            nesting: 0,
+            nesting: Cell::new(0),
             branches: 0,
             nodes: 0,
         }
@@ -163,11 +164,10 @@ impl<'a> Judge<'a> {
     }
 
     pub fn visit(&mut self, node: Node<'_>, source: &str, stdin: &Flow) {
-        if self.refusal.is_some() || self.nodes >= MOST_NODES || self.nesting >= MOST_NESTING {
+        if self.refusal.is_some() || self.nodes >= MOST_NODES || !self.enter() {
             return;
         }
         self.nodes += 1;
-        self.nesting += 1;
         match node.kind() {
             "comment" | "heredoc_start" | "heredoc_end" | "heredoc_content" | "raw_string" => {}
             "command" => self.command(node, source, stdin, Vec::new()),
@@ -215,7 +215,20 @@ impl<'a> Judge<'a> {
             }
             _ => self.children(node, source, stdin),
         }
-        self.nesting -= 1;
+        self.leave();
+    }
+
+    /// One level deeper; false when that is too deep. Each that is true is followed by [`Judge::leave`].
+    pub fn enter(&self) -> bool {
+        let nesting = self.nesting.get();
+        if nesting < MOST_NESTING {
+            self.nesting.set(nesting + 1);
+        }
+        nesting < MOST_NESTING
+    }
+
+    pub fn leave(&self) {
+        self.nesting.set(self.nesting.get() - 1);
     }
 
     fn children(&mut self, node: Node<'_>, source: &str, stdin: &Flow) {
@@ -369,13 +382,15 @@ impl<'a> Judge<'a> {
 
     /// What a statement prints, as far as it is known.
     pub fn output(&self, node: Node<'_>, source: &str, input: &Flow) -> Flow {
-        self.output_within(node, source, input, 0)
-    }
-
-    fn output_within(&self, node: Node<'_>, source: &str, input: &Flow, depth: u32) -> Flow {
-        if depth > MOST_NESTING {
+        if !self.enter() {
             return Flow::default();
         }
+        let flow = self.output_within(node, source, input);
+        self.leave();
+        flow
+    }
+
+    fn output_within(&self, node: Node<'_>, source: &str, input: &Flow) -> Flow {
         match node.kind() {
             "command" => super::shells::output_of(self, &self.command_words(node, source), input),
             "function_definition" | "comment" => Flow::default(),
@@ -393,19 +408,19 @@ impl<'a> Judge<'a> {
                     }
                 }
                 let body = node.child_by_field_name("body");
-                body.map_or_else(Flow::default, |body| self.output_within(body, source, &flow, depth + 1))
+                body.map_or_else(Flow::default, |body| self.output(body, source, &flow))
             }
             "pipeline" => {
                 let mut flow = input.clone();
                 for stage in named(node) {
-                    flow = self.output_within(stage, source, &flow, depth + 1);
+                    flow = self.output(stage, source, &flow);
                 }
                 flow
             }
             _ => {
                 let mut flow = Flow::default();
                 for child in named(node) {
-                    flow.add(self.output_within(child, source, input, depth + 1));
+                    flow.add(self.output(child, source, input));
                 }
                 flow
             }

@@ -93,8 +93,9 @@ fn option_value(words: &[Word], short: &str, long: &str) -> Option<Word> {
 
 /// What a command prints, as far as it is known.
 pub(super) fn output_of(judge: &Judge<'_>, words: &[Word], input: &Flow) -> Flow {
-    if let Some(inner) = unwrapped(words) {
-        return output_of(judge, inner, input);
+    let mut words = words;
+    while let Some(inner) = unwrapped(words) {
+        words = inner;
     }
     let name = words.first().and_then(program).unwrap_or_default();
     let remote = input.remote || words.iter().any(|word| word.remote) || super::rules::is_remote_fetch(&name, words);
@@ -131,6 +132,13 @@ fn joined<'w>(words: impl Iterator<Item = &'w Word>) -> Option<String> {
 impl Judge<'_> {
     /// Judges one command with its words resolved.
     pub(super) fn run(&mut self, words: &[Word], stdin: &Flow) {
+        if self.enter() {
+            self.run_within(words, stdin);
+            self.leave();
+        }
+    }
+
+    fn run_within(&mut self, words: &[Word], stdin: &Flow) {
         let Some(first) = words.first() else { return };
         let Some(name) = program(first) else { return };
         if self.function_call(&name, words, stdin) {
@@ -307,12 +315,18 @@ impl Judge<'_> {
             let root = root.clone();
             self.refuse_removal(words, &root);
         }
+        // What lies within a command that was judged is not judged again.
+        let mut judged = 0;
         for (at, text) in texts.iter().enumerate() {
+            if at < judged {
+                continue;
+            }
             if !matches!(*text, "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch") {
                 continue;
             }
             let rest = &words[at + 1..];
             let end = rest.iter().position(|word| word.any(|text| matches!(text, ";" | "+"))).unwrap_or(rest.len());
+            judged = at + 1 + end;
             let mut inner = rest[..end].to_vec();
             put_in(&mut inner, "{}", &item);
             self.run(&inner, &Flow::default());

@@ -387,3 +387,45 @@ fn depth_and_size_end_the_judging_and_never_the_program() {
 fn shell_quote(text: &str) -> String {
     if text.len() > 50_000 { "x".to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
+
+/// A script that was written to be deep ended iudex by a stack overflow.
+#[test]
+fn a_deep_script_ends_no_stack() {
+    const DEPTH: usize = 1_000;
+    let deep = |open: &str, inner: &str, close: &str| open.repeat(DEPTH) + inner + &close.repeat(DEPTH);
+    let scripts = [
+        format!("echo {}", deep("$(echo ", "x", ")")),
+        format!("echo {}", deep("\"$(echo ", "x", ")\"")),
+        format!("echo {}", deep("`echo ", "x", "`")),
+        format!("echo {}", deep("<(cat ", "x", ")")),
+        format!("echo {}", deep("${a:-", "x", "}")),
+        format!("rm -rf {}", deep("{a,", "b", "}")),
+        format!("echo {}", deep("$((", "1", "))")),
+        deep("(", "ls", ")"),
+        deep("{ ", "ls", "; }"),
+        deep("if true; then ", "ls", "; fi"),
+        deep("cat <<< $(", "ls", ")"),
+        deep("f() { ", "ls", "; }"),
+        deep("x=$(", "ls", ")"),
+        deep("ls | (", "ls", ")"),
+        deep("env ", "ls", ""),
+        deep("echo $(nohup ", "ls", ")"),
+        deep("find . -exec ", "ls", ""),
+        deep("(", "", ""),
+        deep("$(", "", ""),
+        deep("\"$(", "", ""),
+        deep("a && ", "b", ""),
+        deep("a | ", "b", ""),
+        deep("! ", "b", ""),
+    ];
+    // A thread of tokio has two mebibytes, of a test too; unoptimised frames are large.
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
+        for script in scripts {
+            let start = std::time::Instant::now();
+            judge(&script, &context());
+            let (shown, took) = (&script[..20], start.elapsed());
+            assert!(took < std::time::Duration::from_secs(20), "{shown}: {took:?}");
+        }
+    });
+    thread.unwrap().join().unwrap();
+}

@@ -105,6 +105,15 @@ impl Judge<'_> {
 
     /// One node as one word.
     pub(super) fn word(&self, node: Node<'_>, source: &str) -> Word {
+        if !self.enter() {
+            return Word::unknown();
+        }
+        let word = self.word_within(node, source);
+        self.leave();
+        word
+    }
+
+    fn word_within(&self, node: Node<'_>, source: &str) -> Word {
         let text = source.get(node.byte_range()).unwrap_or_default();
         match node.kind() {
             "raw_string" => Word::known(text.trim_matches('\'')),

@@ -16,17 +16,26 @@ pub(super) fn adopt() -> io::Result<()> {
     Ok(())
 }
 
-/// Kills until no descendant is left or `patience` is over. Returns the status of `main` when it was taken here, and
-/// how many descendants were alive at first.
-pub(super) fn end_all(main: Pid, patience: Duration) -> (Option<WaitStatus>, u32) {
+/// What was there after the program itself had ended.
+pub(super) struct Rest {
+    /// The status of the program, when it was taken here.
+    pub(super) status: Option<WaitStatus>,
+    /// How many descendants were alive at first.
+    pub(super) left_behind: u32,
+    /// How many could not be killed in time.
+    pub(super) survivors: u32,
+}
+
+/// Kills until no descendant is left or `patience` is over.
+pub(super) fn end_all(main: Pid, patience: Duration) -> Rest {
     let start = Instant::now();
-    let mut of_main = None;
+    let mut status = None;
     let mut left_behind = None;
     let mut pause = Duration::from_micros(200);
     loop {
         let children_left = loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == main => of_main = Some(status),
+                Ok(Some((pid, its))) if pid == main => status = Some(its),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break true,
                 Err(_) => break false,
@@ -34,12 +43,13 @@ pub(super) fn end_all(main: Pid, patience: Duration) -> (Option<WaitStatus>, u32
         };
         // A descendant is a child, or it descends from one: no child means that none is left.
         if !children_left {
-            return (of_main, left_behind.unwrap_or(0));
+            return Rest { status, left_behind: left_behind.unwrap_or(0), survivors: 0 };
         }
-        let found = descendants();
+        let found = descendants_of(&[own()]);
         // A dead leader may have living threads: it is killed with the others, and not counted.
         let alive = found.iter().filter(|process| process.started != DEAD).count();
-        left_behind.get_or_insert(u32::try_from(alive).unwrap_or(u32::MAX));
+        let alive = u32::try_from(alive).unwrap_or(u32::MAX);
+        let left_behind = *left_behind.get_or_insert(alive);
         for process in &found {
             process.kill();
         }
@@ -47,22 +57,24 @@ pub(super) fn end_all(main: Pid, patience: Duration) -> (Option<WaitStatus>, u32
         #[cfg(not(target_os = "linux"))]
         let _ = rustix::process::kill_process_group(main, Signal::KILL);
         if start.elapsed() > patience {
-            return (of_main, left_behind.unwrap_or(0));
+            // Some child is left, whatever could be read about it.
+            return Rest { status, left_behind, survivors: alive.max(1) };
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(5));
     }
 }
 
-struct Process {
-    pid: Pid,
-    parent: i32,
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    pub(super) parent: i32,
+    pub(super) session: i32,
     started: u64,
 }
 
 impl Process {
     /// Kills this very process: its number may have been given to another one in the meantime.
-    fn kill(&self) {
+    pub(super) fn kill(&self) {
         #[cfg(target_os = "linux")]
         if let Ok(handle) = rustix::process::pidfd_open(self.pid, rustix::process::PidfdFlags::empty()) {
             if read(self.pid).is_some_and(|now| now.started == self.started) {
@@ -74,8 +86,13 @@ impl Process {
     }
 }
 
-/// All descendants, zombies included.
-fn descendants() -> Vec<Process> {
+/// The number of this process.
+pub(super) fn own() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// All descendants of these, zombies included.
+pub(super) fn descendants_of(parents: &[i32]) -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     for entry in entries.flatten() {
@@ -85,7 +102,7 @@ fn descendants() -> Vec<Process> {
         }
     }
     let mut found = Vec::new();
-    let mut parents = vec![rustix::process::getpid().as_raw_nonzero().get()];
+    let mut parents = parents.to_vec();
     while let Some(parent) = parents.pop() {
         for process in children.remove(&parent).unwrap_or_default() {
             parents.push(process.pid.as_raw_nonzero().get());
@@ -106,6 +123,23 @@ fn read(pid: Pid) -> Option<Process> {
     let mut fields = text.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let started = fields.nth(17)?.parse().ok()?;
-    Some(Process { pid, parent, started: if matches!(state, "Z" | "X") { DEAD } else { started } })
+    let session = fields.nth(1)?.parse().ok()?;
+    let started = fields.nth(15)?.parse().ok()?;
+    Some(Process { pid, parent, session, started: if matches!(state, "Z" | "X") { DEAD } else { started } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_alive_when_the_patience_is_over_is_told() {
+        let sleep = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let main = Pid::from_raw(i32::try_from(sleep.id()).unwrap()).unwrap();
+        let hasty = end_all(main, Duration::ZERO);
+        assert_eq!((hasty.left_behind, hasty.survivors), (1, 1));
+        let patient = end_all(main, Duration::from_secs(30));
+        assert_eq!(patient.survivors, 0);
+        assert_eq!(patient.status.or(hasty.status).unwrap().terminating_signal(), Some(9));
+    }
 }

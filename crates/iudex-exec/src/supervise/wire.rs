@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::guard::Report;
 use crate::landlock::Rules;
 
 /// A frame above this is a fault and not a message.
@@ -31,6 +32,12 @@ pub(crate) struct Request {
     pub(crate) launch: Launch,
     /// What the sandbox cannot protect and the supervisor puts back in the end.
     pub(crate) guarded: Vec<PathBuf>,
+    /// Where things go that give way to it.
+    pub(crate) displaced: PathBuf,
+    /// A directory that the command alone uses and that goes with it.
+    pub(crate) scratch: Option<PathBuf>,
+    /// The limit of descriptors for the program (the soft one); the supervisor may need more.
+    pub(crate) descriptors: Option<u64>,
     pub(crate) word: Word,
 }
 
@@ -64,6 +71,11 @@ impl Word {
         std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         Ok(Self(bytes))
     }
+
+    /// As a name that nobody else has.
+    pub(crate) fn name(&self) -> String {
+        crate::capture::hexadecimal(&self.0)
+    }
 }
 
 /// What a supervisor says.
@@ -73,10 +85,10 @@ pub(crate) enum Message {
     Started,
     /// It could not be started: the machine's fault.
     Failed(String),
-    /// This was changed by the command and put back.
-    Restored(Vec<PathBuf>),
-    /// It ended and nothing of it is alive.
-    Ended { exit: Exit, left_behind: u32 },
+    /// What the guard found.
+    Guarded(Report),
+    /// It ended; of what it left behind `survivors` could not be killed.
+    Ended { exit: Exit, left_behind: u32, survivors: u32 },
     /// What held it ended in this way and did not say how the command did.
     Vanished(Exit),
 }

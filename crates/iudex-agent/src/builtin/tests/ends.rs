@@ -290,3 +290,36 @@ async fn a_write_that_repeats_stays_offered() {
         assert!(request.schema.as_ref().unwrap().to_string().contains(r#""const":"write""#));
     }
 }
+
+#[tokio::test]
+async fn done_after_an_edit_that_failed_is_told_once_and_put_right_in_the_same_pass() {
+    let edit = |old: &str| acts(&json!({"tool": "edit", "path": "a.py", "old": old, "new": "return a + b"}));
+    let mut bench = Bench::new(vec![edit("return a * b"), done(), edit("return a - b"), done()]);
+    bench.put("a.py", "def add(a, b):\n    return a - b\n");
+    let report = bench.first().await;
+    assert_eq!((report.end, report.steps), (PassEnd::Finished, 4));
+    assert_eq!(report.summary, "all done");
+    assert_eq!(bench.file("a.py").as_deref(), Some("def add(a, b):\n    return a + b\n"));
+    assert_eq!(bench.events.interventions(), ["nothing_changed"]);
+    let told = prompt::done_unchanged(ActionFormat::Json);
+    assert!(!prompt_of(&bench.requests()[1]).contains(&told));
+    assert!(prompt_of(&bench.requests()[2]).ends_with(&told));
+}
+
+#[tokio::test]
+async fn each_pass_is_told_anew_that_it_is_done_with_nothing_changed() {
+    let mut bench = Bench::new(vec![done()]);
+    bench.first().await;
+    let report = bench.pass(2, PassStart::Continue { directive: "Red." }).await;
+    assert_eq!((report.end, report.steps), (PassEnd::Finished, 2));
+    assert_eq!(bench.events.interventions(), ["nothing_changed", "nothing_changed"]);
+}
+
+#[tokio::test]
+async fn without_a_gate_done_is_taken_at_once_though_nothing_changed() {
+    let mut bench = Bench::new(vec![done()]);
+    bench.gates.clear();
+    let report = bench.first().await;
+    assert_eq!((report.end, report.steps), (PassEnd::Finished, 1));
+    assert!(bench.events.interventions().is_empty());
+}

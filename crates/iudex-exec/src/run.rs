@@ -148,24 +148,22 @@ async fn once(
 
 /// The supervisor did not say how the command ended.
 fn without_supervisor(rescued: &Rescued) -> StartError {
-    let mut message = format!(
-        "the supervisor of the command was killed, by the command or by somebody else; iudex ended {} processes that it \
-         left",
-        rescued.killed
-    );
-    if rescued.survivors > 0 {
-        message += &format!(", and {} could not be ended", rescued.survivors);
+    let Rescued { killed, survivors, report } = rescued;
+    let mut parts = vec![
+        "the supervisor of the command was killed, by the command or by somebody else".to_owned(),
+        format!("iudex ended {killed} processes that it left"),
+    ];
+    if *survivors > 0 {
+        parts.push(format!("{survivors} could not be ended"));
     }
-    for (paths, what) in [(&rescued.report.restored, "put back"), (&rescued.report.lost, "changed and not put back")] {
+    for (paths, what) in [(&report.restored, "put back"), (&report.lost, "changed and not put back")] {
         if !paths.is_empty() {
             let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            message += &format!("; {what}: {}", paths.join(", "));
+            parts.push(format!("{what}: {}", paths.join(", ")));
         }
     }
-    for note in &rescued.report.notes {
-        message += &format!("; {note}");
-    }
-    StartError { message }
+    parts.extend(report.notes.iter().cloned());
+    StartError { message: parts.join("; ") }
 }
 
 /// Why this can be no argument of bash; that is the fault of the script and not of the machine.

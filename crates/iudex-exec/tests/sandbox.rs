@@ -33,7 +33,7 @@ fn as_both_users(place: &Place, backend: &Backend, script: &str) -> Vec<(String,
         let own = std::env::current_exe().unwrap();
         std::fs::copy(own.parent().unwrap().parent().unwrap().join("examples/supervisor"), &helper).unwrap();
     }
-    let word = match backend {
+    let backend_name = match backend {
         Backend::Bubblewrap { program } => program.to_str().unwrap().to_owned(),
         other => other.word().to_owned(),
     };
@@ -51,7 +51,7 @@ fn as_both_users(place: &Place, backend: &Backend, script: &str) -> Vec<(String,
         .replace(place.work.to_str().unwrap(), work.to_str().unwrap())
         .replace(place.state.to_str().unwrap(), state.to_str().unwrap());
     let output = Command::new(&helper)
-        .args([&word, work.to_str().unwrap(), state.to_str().unwrap(), "60", &script])
+        .args([&backend_name, work.to_str().unwrap(), state.to_str().unwrap(), "60", &script])
         .env("HOME", "/usr")
         .current_dir("/")
         .uid(ORDINARY)

@@ -73,14 +73,14 @@ impl Entry {
                     return if now_mode == Some(*mode) { Outcome::Same } else { set_mode(path, *mode) };
                 }
                 displaced.take(path);
-                restored(DirBuilder::new().mode(*mode).create(path))
+                restored(&DirBuilder::new().mode(*mode).create(path))
             }
             Self::Link(target) => {
                 if fs::read_link(path).is_ok_and(|now| now == *target) {
                     return Outcome::Same;
                 }
                 displaced.take(path);
-                restored(symlink(target, path))
+                restored(&symlink(target, path))
             }
             Self::File { stamp, mode, content } => {
                 let now = now.filter(Metadata::is_file);
@@ -91,7 +91,7 @@ impl Entry {
                     return if now_mode == Some(*mode) { Outcome::Same } else { set_mode(path, *mode) };
                 }
                 displaced.take(path);
-                restored(create(path, *mode).and_then(|mut file| file.write_all(content)))
+                restored(&create(path, *mode).and_then(|mut file| file.write_all(content)))
             }
             Self::Held { stamp, mode, file, object } => {
                 let now = now.filter(|now| now.is_file() && now.ino() == stamp.inode);
@@ -116,7 +116,7 @@ fn copy_back(path: &Path, stamp: &Stamp, mode: u32, file: Option<&File>, displac
         return Outcome::Lost;
     }
     displaced.take(path);
-    restored(create(path, mode).and_then(|mut file| io::copy(&mut kept, &mut file)))
+    restored(&create(path, mode).and_then(|mut file| io::copy(&mut kept, &mut file)))
 }
 
 fn create(path: &Path, mode: u32) -> io::Result<File> {
@@ -125,11 +125,11 @@ fn create(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-fn restored<T>(done: io::Result<T>) -> Outcome {
+fn restored<T>(done: &io::Result<T>) -> Outcome {
     if done.is_ok() { Outcome::Restored } else { Outcome::Lost }
 }
 
 /// Of a real file or directory; the callers have looked.
 fn set_mode(path: &Path, mode: u32) -> Outcome {
-    restored(fs::set_permissions(path, Permissions::from_mode(mode)))
+    restored(&fs::set_permissions(path, Permissions::from_mode(mode)))
 }

@@ -134,12 +134,14 @@ mod tests {
 
     #[test]
     fn what_is_alive_when_the_patience_is_over_is_told() {
-        let sleep = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut sleep = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let main = Pid::from_raw(i32::try_from(sleep.id()).unwrap()).unwrap();
         let hasty = end_all(main, Duration::ZERO);
         assert_eq!((hasty.left_behind, hasty.survivors), (1, 1));
         let patient = end_all(main, Duration::from_secs(30));
         assert_eq!(patient.survivors, 0);
+        // It was waited for already.
+        let _ = sleep.wait();
         assert_eq!(patient.status.or(hasty.status).unwrap().terminating_signal(), Some(9));
     }
 }

@@ -90,7 +90,10 @@ impl Drop for Adopter {
     }
 }
 
-fn adopt(_adopts: bool) {
+fn adopt(adopts: bool) {
+    let own = adopts.then(rustix::process::getpid);
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::set_child_subreaper(_adopts.then(rustix::process::getpid));
+    let _ = rustix::process::set_child_subreaper(own);
+    #[cfg(not(target_os = "linux"))]
+    let _ = own;
 }

@@ -100,7 +100,8 @@ fn is_mentioned(name: &str, text: &str) -> bool {
 /// The text of a file, when it is text and small.
 fn small_text(dir: &Path, file: &Found) -> Option<String> {
     let base = file.name.rsplit('/').next().unwrap_or(&file.name);
-    if file.bytes > MOST_BYTES || GENERATED.contains(&base) {
+    // The notes for agents come in only when the user trusts them, and then in a place of their own.
+    if file.bytes > MOST_BYTES || GENERATED.contains(&base) || base == "AGENTS.md" {
         return None;
     }
     let bytes = std::fs::read(dir.join(&file.name)).ok()?;

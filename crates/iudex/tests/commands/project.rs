@@ -76,7 +76,6 @@ fn agents_md_is_left_out_until_it_is_trusted() {
     let sandbox = Sandbox::new();
     sandbox.write("AGENTS.md", "Always answer in Latin.\n");
     // As a file among the files of the project it is shown in any case.
-    sandbox.configure("[agent]\nstrategy = \"plain\"\n");
     let script = serde_json::json!({"replies": [
         {"action": {"tool": "done"}, "expect": ["Always answer in Latin."]}]});
     let model = sandbox.script(&script);

@@ -79,6 +79,9 @@ pub(crate) fn confinement(
     }
     let mut hidden = vec![paths.state.clone()];
     hidden.extend(paths.config.parent().map(Path::to_path_buf));
+    // Landlock cannot hide a part of the work directory.
+    let can_hide = |place: &PathBuf| *backend != Backend::Landlock || !place.starts_with(directory);
+    hidden.extend(std::env::home_dir().iter().flat_map(|home| iudex_exec::secret_places(home)).filter(can_hide));
     Ok(Confinement {
         backend: backend.clone(),
         work_dir: directory.to_owned(),

@@ -107,6 +107,7 @@ cases! {
     connection_reset
     cut_stream
     cut_stream_that_looks_like_an_end
+    done_after_an_edit_that_failed
     edit_and_test_eight_times
     empty_answers
     every_answer_cut_by_length
@@ -284,12 +285,15 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn start_server(server: &Server) -> ModelServer {
-    let builder = ModelServer::builder().window(server.window).replies(server.replies.iter().map(reply));
+    let builder = ModelServer::builder().window(server.window).replies(server.replies.iter().enumerate().map(reply));
     if server.repeat_last { builder.repeat_last().start() } else { builder.start() }
 }
 
-/// A reply as a case writes it: one kind, and what goes wrong with it.
-fn reply(value: &Value) -> Reply {
+/// A reply as a case writes it: one kind, and what goes wrong with it. What the server counts rises from reply to reply,
+/// as a conversation does: a count that stays is a prompt of which a part was left out.
+fn reply((index, value): (usize, &Value)) -> Reply {
+    const FIRST_PROMPT: u64 = 300;
+    const GROWTH: u64 = 20;
     let object = value.as_object().unwrap_or_else(|| panic!("no reply: {value}"));
     let text = |name: &str| object.get(name).and_then(Value::as_str);
     let number = |name: &str| object.get(name).and_then(Value::as_u64);
@@ -333,6 +337,7 @@ fn reply(value: &Value) -> Reply {
     } else {
         Reply::text(text("text").unwrap_or_else(|| panic!("a reply without a kind: {value}")))
     };
+    reply = reply.usage(number("prompt_tokens").unwrap_or(FIRST_PROMPT + GROWTH * index as u64), 5);
     if let Some(reason) = text("finish") {
         reply = reply.finish(reason);
     }
@@ -359,9 +364,6 @@ fn reply(value: &Value) -> Reply {
     }
     if object.contains_key("without_usage") {
         reply = reply.without_usage();
-    }
-    if let Some(tokens) = number("prompt_tokens") {
-        reply = reply.usage(tokens, 5);
     }
     reply.delay(Duration::ZERO)
 }

@@ -75,9 +75,10 @@ fn a_project_can_not_choose_where_the_key_goes() {
 fn agents_md_is_left_out_until_it_is_trusted() {
     let sandbox = Sandbox::new();
     sandbox.write("AGENTS.md", "Always answer in Latin.\n");
-    // As a file among the files of the project it is shown in any case.
+    // A small model is shown the files of the project: this one is not among them.
+    sandbox.write("fruit.txt", "apple\n");
     let script = serde_json::json!({"replies": [
-        {"action": {"tool": "done"}, "expect": ["Always answer in Latin."]}]});
+        {"action": {"tool": "done"}, "expect": ["=== fruit.txt\napple", "Always answer in Latin."]}]});
     let model = sandbox.script(&script);
     sandbox.iudex(&["run", "--model", &model, "make it"]).exits(7).says("AGENTS.md was left out");
     sandbox.iudex(&["trust"]).exits(0);

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{Sandbox, bash, done, read, wait, wait_until, write};
 
@@ -139,6 +139,37 @@ fn configured_gates_that_were_left_out_are_named() {
     let model = sandbox.writes("made.txt", "x\n");
     let ended = sandbox.iudex(&["run", "--no-config-gates", "--model", &model, "make it"]).exits(0);
     ended.says("done (unvalidated; left out by --no-config-gates: exit 1)");
+}
+
+/// What the first message of each conversation shows of the files.
+fn openings(sandbox: &Sandbox, settings: &Value) -> Vec<String> {
+    sandbox.write("fruit.txt", "apple\n");
+    let mut script = json!({"then": "repeat_last", "replies": [
+        write("made.txt", "1"), done(), write("made.txt", "2"), done(), write("made.txt", "3"), done()]});
+    script.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+    let model = sandbox.script(&script);
+    let arguments = ["run", "--json", "--until", "exit 1", "--max-retries", "2", "--model", &model, "make it"];
+    let ended = sandbox.iudex(&arguments).exits(1);
+    let events = ended.events();
+    let told = events.iter().filter(|event| event["event"] == "message" && event["role"] == "user");
+    told.filter_map(|event| event["text"].as_str()?.split_once("Task: make it")).map(|it| it.0.to_owned()).collect()
+}
+
+#[test]
+fn a_small_model_is_shown_the_files_at_first_and_in_a_fresh_conversation_their_names() {
+    let [first, fresh] = &openings(&Sandbox::new(), &json!({"small": true}))[..] else { panic!("two conversations") };
+    assert!(first.contains("=== fruit.txt\napple\n"), "{first}");
+    assert!(fresh.contains("Files: fruit.txt, made.txt") && !fresh.contains("apple"), "{fresh}");
+}
+
+#[test]
+fn a_large_model_is_told_the_names_and_a_configured_strategy_wins() {
+    let large = openings(&Sandbox::new(), &json!({"small": false}));
+    assert!(large[0].contains("Files: fruit.txt") && !large[0].contains("apple"), "{large:?}");
+    let sandbox = Sandbox::new();
+    sandbox.configure("[agent]\nstrategy = \"plain\"\n");
+    let plain = openings(&sandbox, &json!({"small": true}));
+    assert!(plain[0].contains("Files: fruit.txt") && !plain[0].contains("apple"), "{plain:?}");
 }
 
 #[test]

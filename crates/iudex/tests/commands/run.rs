@@ -70,7 +70,7 @@ fn a_slow_reader_loses_nothing_and_does_not_slow_the_run() {
     assert!(child.wait().unwrap().success());
     assert!(text.len() > 200_000, "{} bytes prove nothing", text.len());
     let text = String::from_utf8(text).unwrap();
-    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (result, events) = lines.split_last().unwrap();
     assert_eq!(result["event"], "result");
     assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index + 1));

@@ -163,3 +163,18 @@ async fn every_message_is_in_the_record_once() {
         .collect();
     assert_eq!(calls, [1, 1, 2, 2]);
 }
+
+#[tokio::test]
+async fn a_fresh_conversation_samples_warmer_and_never_colder_than_configured() {
+    for (configured, fresh) in [(0.2, 0.5), (0.9, 0.9)] {
+        let settings = AgentSettings { temperature: configured, ..settings() };
+        let mut bench = Bench::with(vec![write("a", "1"), done()], 8192, settings, true);
+        bench.first().await;
+        bench.pass(2, PassStart::Continue { directive: "Red." }).await;
+        let before: Vec<f32> = bench.requests().iter().map(|request| request.temperature).collect();
+        assert!(before.iter().all(|it| (it - configured).abs() < 1e-6), "{before:?}");
+        bench.pass(3, PassStart::Fresh { directive: "Red." }).await;
+        let after: Vec<f32> = bench.requests()[before.len()..].iter().map(|request| request.temperature).collect();
+        assert!(!after.is_empty() && after.iter().all(|it| (it - fresh).abs() < 1e-6), "{after:?}");
+    }
+}

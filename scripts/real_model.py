@@ -42,7 +42,7 @@ def start_model() -> bool:
 def load(task: str) -> tuple[dict, Path]:
     """The goal and check of a task, and the folder with its project."""
     if task == "try":
-        goal = "The tests in test_basket.py fail. Fix basket.py so that they pass."
+        goal = "A test in test_temperature.py fails. Fix temperature.py so that it passes."
         return {"goal": goal, "check": "python3 -m unittest -q"}, ROOT / "examples" / "try"
     return json.loads((TASKS / task / "task.json").read_text()), TASKS / task / "project"
 

@@ -377,3 +377,21 @@ async fn an_encoding_that_changes_or_stays_is_said() {
     let changed = place.call("write", json!({"path": "f", "content": "\u{4e2d}\n"})).await;
     assert!(changed.text.contains("UTF-8 now"), "{}", changed.text);
 }
+
+#[tokio::test]
+async fn a_whole_file_in_a_fence_is_written_without_it() {
+    let place = Place::new();
+    let fenced = "```python\ndef one():\n    return 1\n```";
+    let result = place.call("write", json!({"path": "one.py", "content": fenced})).await;
+    assert!(result.ok && result.text.contains("fence"), "{}", result.text);
+    assert_eq!(place.get("one.py"), b"def one():\n    return 1\n");
+    for (path, content) in [
+        ("README.md", "```sh\nmake\n```\n"),
+        ("two.py", "```python\na = 1\n```\nand\n```python\nb = 2\n```\n"),
+        ("three.py", "text = '''\n```python\n'''\n"),
+        ("four.py", "```python\na = 1\n"),
+    ] {
+        place.call("write", json!({"path": path, "content": content})).await;
+        assert_eq!(place.get(path), content.as_bytes(), "{path}");
+    }
+}

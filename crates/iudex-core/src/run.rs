@@ -155,6 +155,8 @@ struct Run<'a> {
     rounds: u32,
     /// A gate accepted the base: it can only guard.
     green_baseline: bool,
+    /// What the first gate that refused the base found.
+    failing: Option<String>,
     nothing_changed: u32,
     asked_after_budget: bool,
     claim: String,
@@ -178,6 +180,7 @@ impl<'a> Run<'a> {
             retries: 0,
             rounds: 0,
             green_baseline: false,
+            failing: None,
             nothing_changed: 0,
             asked_after_budget: false,
             claim: String::new(),
@@ -236,6 +239,8 @@ impl<'a> Run<'a> {
                     return Ok(Ready::Go);
                 }
                 Ruling::Rework(rework) => {
+                    let found: Vec<&str> = rework.findings.iter().map(|finding| finding.what.trim_end()).collect();
+                    self.failing.get_or_insert_with(|| found.join("\n\n"));
                     self.ruled.entry(base.state()).or_insert((gate, rework));
                     return Ok(Ready::Go);
                 }
@@ -309,7 +314,8 @@ impl<'a> Run<'a> {
             Start::Continue(directive) => PassStart::Continue { directive: directive.as_str() },
             Start::Fresh(directive) => PassStart::Fresh { directive: directive.as_str() },
         };
-        let order = PassOrder { number, start, strategy, task: self.setup.task, gates: &self.briefs };
+        let failing = self.failing.as_deref().filter(|_| matches!(start, PassStart::Task | PassStart::NextTask));
+        let order = PassOrder { number, start, strategy, task: self.setup.task, gates: &self.briefs, failing };
         let context = PassContext {
             limits: self.setup.limits,
             meter: self.setup.meter,

@@ -38,6 +38,8 @@ pub struct PassOrder<'a> {
     pub task: &'a Task,
     /// What will be asked of the result. The agent knows the gates from the start.
     pub gates: &'a [GateBrief],
+    /// What the gates found before any work, when they refused it; for a conversation that opens with the task.
+    pub failing: Option<&'a str>,
 }
 
 /// How a pass begins.

@@ -44,7 +44,12 @@ pub(super) fn wire_tools(format: ActionFormat, tools: &[ToolSpec]) -> Vec<WireTo
 /// The first message of a task.
 pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Path, window: u64) -> Opening {
     let task = format!("Task: {}", order.task.to_prompt());
-    let gates = gates(order.gates);
+    let mut gates = gates(order.gates);
+    if let Some(failing) = order.failing {
+        // A model that sees the failure goes to the place of the fault instead of looking for it.
+        gates.push_str("\n\nAt the moment: ");
+        gates.push_str(failing);
+    }
     let mentioned = format!("{task}\n{gates}");
     let files = match order.strategy {
         PromptStrategy::Plain => project::names(work_dir),

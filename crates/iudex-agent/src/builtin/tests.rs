@@ -256,6 +256,7 @@ impl Bench {
 
     async fn pass(&mut self, number: u32, start: PassStart<'_>) -> PassReport {
         let order = PassOrder {
+            failing: None,
             number: PassNumber(number),
             start,
             strategy: self.strategy,

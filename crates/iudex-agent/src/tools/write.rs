@@ -25,7 +25,28 @@ pub(super) fn spec() -> ToolSpec {
 
 pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolResult, String> {
     let target = place.for_writing(arguments::text(arguments, "path")?)?;
-    put(place, &target, arguments::text(arguments, "content")?)
+    let content = arguments::text(arguments, "content")?;
+    match without_fence(&target.shown, content) {
+        Some(inner) => {
+            let mut result = put(place, &target, &inner)?;
+            result.text.push_str(" The ``` fence around the content was left out.");
+            Ok(result)
+        }
+        None => put(place, &target, content),
+    }
+}
+
+/// The content of the one fence that a small model wraps a whole file in, as if it answered a person. `None` when there
+/// is no such fence, and for files in which a fence belongs.
+fn without_fence(path: &str, content: &str) -> Option<String> {
+    let may_hold_fences = path.rsplit_once('.').is_some_and(|(_, ending)| {
+        ["md", "markdown", "mdx", "rst", "adoc", "txt"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+    });
+    let (first, rest) = content.trim_start_matches('\n').split_once('\n')?;
+    let word = first.trim_end().strip_prefix("```")?;
+    let inner = rest.trim_end().strip_suffix("```").filter(|inner| inner.is_empty() || inner.ends_with('\n'))?;
+    let is_opening = word.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-#_.".contains(letter));
+    (is_opening && !may_hold_fences && !inner.contains("```")).then(|| inner.to_owned())
 }
 
 /// Makes `content` the whole content of a file.

@@ -210,7 +210,9 @@ impl Pass<'_> {
         let (estimate_before, count_before) = self.agent.counted?;
         let has_grown = estimate >= estimate_before + SURE_GROWTH;
         // Below half of it: such a server counts only what its cache did not have.
-        if !is_counted(completion) || !has_grown || count > count_before || count < count_before / 2 {
+        // Far below the estimate: it does not count prompts at all.
+        let is_no_count = count < count_before / 2 || count < estimate / 3;
+        if !is_counted(completion) || !has_grown || count > count_before || is_no_count {
             return None;
         }
         self.agent.counted = None;

@@ -42,7 +42,7 @@ def start_model() -> bool:
 def load(task: str) -> tuple[dict, Path]:
     """The goal and check of a task, and the folder with its project."""
     if task == "try":
-        goal = "A test in test_temperature.py fails. Fix temperature.py so that it passes."
+        goal = "Finish count_vowels in words.py, so that the tests in test_words.py pass."
         return {"goal": goal, "check": "python3 -m unittest -q"}, ROOT / "examples" / "try"
     return json.loads((TASKS / task / "task.json").read_text()), TASKS / task / "project"
 

@@ -266,7 +266,7 @@ fn the_state_of_iudex_can_neither_be_read_nor_written() {
 #[test]
 fn a_file_with_a_secret_is_empty_or_closed() {
     for backend in sandboxes() {
-        let place = Place::elsewhere();
+        let place = Place::visible();
         for folder in [".ssh", ".docker", ".config/gh"] {
             std::fs::create_dir_all(place.outside.join(folder)).unwrap();
         }

@@ -28,6 +28,14 @@ impl Place {
         Self::within(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
+    /// Where a sandbox shows it: not below `/tmp`, which is private in there, even if the repository lies in `/tmp`.
+    pub fn visible() -> Self {
+        let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let is_covered = ["/tmp", "/var/tmp"].iter().any(|covered| target.starts_with(covered));
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        Self::within(&home.filter(|_| is_covered).unwrap_or(target))
+    }
+
     fn within(parent: &Path) -> Self {
         let directory = tempfile::tempdir_in(parent).unwrap();
         let root = directory.path().canonicalize().unwrap();

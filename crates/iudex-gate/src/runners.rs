@@ -29,14 +29,11 @@ pub(crate) trait Runner {
     /// Takes the next line, already cleaned.
     fn line(&mut self, line: &str);
 
-    /// The output has ended.
-    fn finish(&mut self) {}
-
     /// Tests summed over all summaries; `None` when there was none.
     fn counts(&self) -> Option<TestCounts>;
 
-    /// The failing cases that were seen.
-    fn cases(&mut self) -> Cases;
+    /// The output has ended: the failing cases that were seen, the last one closed.
+    fn end(&mut self) -> Cases;
 }
 
 /// All runners. One output may hold the summaries of several.

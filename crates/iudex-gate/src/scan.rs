@@ -96,8 +96,7 @@ impl Scanner {
         self.end_line();
         let mut cases = Cases::default();
         for runner in &mut self.reader.runners {
-            runner.finish();
-            cases.append(runner.cases());
+            cases.append(runner.end());
         }
         Scan {
             counts: runners::sum(self.reader.runners.iter().filter_map(|runner| runner.counts())),

@@ -97,15 +97,12 @@ impl Runner for Cargo {
         }
     }
 
-    fn finish(&mut self) {
-        self.close();
-    }
-
     fn counts(&self) -> Option<TestCounts> {
         if self.any_announced { self.counts } else { self.unannounced }
     }
 
-    fn cases(&mut self) -> Cases {
+    fn end(&mut self) -> Cases {
+        self.close();
         std::mem::take(&mut self.cases)
     }
 }

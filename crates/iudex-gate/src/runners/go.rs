@@ -56,15 +56,12 @@ impl Runner for Go {
         }
     }
 
-    fn finish(&mut self) {
-        self.close();
-    }
-
     fn counts(&self) -> Option<TestCounts> {
         self.counts
     }
 
-    fn cases(&mut self) -> Cases {
+    fn end(&mut self) -> Cases {
+        self.close();
         std::mem::take(&mut self.cases)
     }
 }

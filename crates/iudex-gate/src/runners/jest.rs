@@ -36,15 +36,12 @@ impl Runner for Jest {
         }
     }
 
-    fn finish(&mut self) {
-        self.close();
-    }
-
     fn counts(&self) -> Option<TestCounts> {
         self.counts
     }
 
-    fn cases(&mut self) -> Cases {
+    fn end(&mut self) -> Cases {
+        self.close();
         std::mem::take(&mut self.cases)
     }
 }
@@ -89,15 +86,12 @@ impl Runner for Vitest {
         }
     }
 
-    fn finish(&mut self) {
-        self.close();
-    }
-
     fn counts(&self) -> Option<TestCounts> {
         self.counts
     }
 
-    fn cases(&mut self) -> Cases {
+    fn end(&mut self) -> Cases {
+        self.close();
         std::mem::take(&mut self.cases)
     }
 }

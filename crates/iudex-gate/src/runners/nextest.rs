@@ -49,15 +49,12 @@ impl Runner for Nextest {
         }
     }
 
-    fn finish(&mut self) {
-        self.close();
-    }
-
     fn counts(&self) -> Option<TestCounts> {
         self.counts
     }
 
-    fn cases(&mut self) -> Cases {
+    fn end(&mut self) -> Cases {
+        self.close();
         std::mem::take(&mut self.cases)
     }
 }

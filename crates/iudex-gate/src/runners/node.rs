@@ -74,19 +74,16 @@ impl Runner for Node {
         }
     }
 
-    fn finish(&mut self) {
+    fn counts(&self) -> Option<TestCounts> {
+        self.counts
+    }
+
+    fn end(&mut self) -> Cases {
         match std::mem::take(&mut self.state) {
             State::NotOk { name, .. } => self.cases.push(Case::test(&name)),
             State::Details { case, only_subtests: false, .. } | State::Failing(Some(case), _) => self.push(case),
             _ => {}
         }
-    }
-
-    fn counts(&self) -> Option<TestCounts> {
-        self.counts
-    }
-
-    fn cases(&mut self) -> Cases {
         std::mem::take(&mut self.cases)
     }
 }

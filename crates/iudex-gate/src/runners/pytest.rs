@@ -64,15 +64,12 @@ impl Runner for Pytest {
         }
     }
 
-    fn finish(&mut self) {
-        self.close();
-    }
-
     fn counts(&self) -> Option<TestCounts> {
         self.counts
     }
 
-    fn cases(&mut self) -> Cases {
+    fn end(&mut self) -> Cases {
+        self.close();
         let full = std::mem::take(&mut self.cases);
         let short = std::mem::take(&mut self.short);
         if full.list.is_empty() { short } else { full }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Place, assert_passed, backends, block_on, eventually, processes_with, run, unique_sleep};
+use common::{Place, assert_passed, backends, block_on, bubblewrap, eventually, processes_with, run, unique_sleep};
 use iudex_exec::{Backend, End};
 
 #[test]
@@ -216,6 +216,19 @@ fn a_supervisor_killed_by_the_command_is_never_a_pass() {
         }
         assert_eq!(processes_with(&sleep), 0, "{backend:?}");
     }
+}
+
+#[test]
+fn a_session_leader_outside_the_process_namespace_does_no_harm() {
+    let Some(Backend::Bubblewrap { program }) = bubblewrap() else { return };
+    let ended = Command::new(program)
+        .args(["--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--proc", "/proc"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "a_supervisor_killed_by_the_command_is_never_a_pass"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&ended.stderr));
 }
 
 #[test]

@@ -91,6 +91,12 @@ pub(super) fn own() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
+/// The session of this process, as `/proc` tells it: 0 when its leader is outside the process namespace, as in a
+/// container that was started without `setsid` (there `getsid(2)` gives 0 too, which is no valid number).
+pub(super) fn own_session() -> Option<i32> {
+    read(rustix::process::getpid()).map(|process| process.session)
+}
+
 /// All descendants of these, zombies included.
 pub(super) fn descendants_of(parents: &[i32]) -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };

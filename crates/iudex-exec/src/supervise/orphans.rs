@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitOptions};
 
-use super::descendants::{Process, descendants_of, own};
+use super::descendants::{Process, descendants_of, own, own_session};
 
 /// The supervisors that were started and not waited for.
 static LIVING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -43,8 +43,7 @@ impl Adopter {
     pub(crate) fn end_orphans(&self, patience: Duration) -> (u32, u32) {
         let mut living = living();
         living.remove(&self.0);
-        let Ok(session) = rustix::process::getsid(None) else { return (0, 0) };
-        let session = session.as_raw_nonzero().get();
+        let Some(session) = own_session() else { return (0, 0) };
         let start = Instant::now();
         let mut killed = BTreeSet::new();
         let mut empty_looks = 0;

@@ -65,7 +65,7 @@ def run_once(iudex: Path, task: str, gated: bool, seed: int, timeout: str, keep:
     for file in files.iterdir():
         if file.is_file() and file.name != ".keep":
             shutil.copy(file, project)
-    command = [iudex, "run", "--json", "--cwd", project, "--seed", str(seed), "--timeout", timeout]
+    command = [iudex, "run", "--json", "--cwd", project, "--seed", str(seed), "--timeout", timeout, "--check-timeout", "20s"]
     if gated:
         command += ["--until", spec["check"]]
     started = time.monotonic()

@@ -59,6 +59,8 @@ pub struct BuiltinAgent {
     failed_formats: Vec<ActionFormat>,
     /// Answers in a row that were meant as calls and were none, over passes.
     format_troubles: u32,
+    /// Whether the last opening showed all files of the project whole.
+    saw_all_files: bool,
     /// Tokens that fit into prompt and answer; smaller than the model's facts when the server said so.
     window: u64,
     /// What the server counts for one estimated token.
@@ -89,6 +91,7 @@ impl BuiltinAgent {
             format,
             failed_formats: Vec::new(),
             format_troubles: 0,
+            saw_all_files: false,
             window,
             scale: 1.0,
             counted: None,

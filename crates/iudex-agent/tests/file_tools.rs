@@ -395,3 +395,13 @@ async fn a_whole_file_in_a_fence_is_written_without_it() {
         assert_eq!(place.get(path), content.as_bytes(), "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_write_that_forgets_a_function_of_the_file_says_which() {
+    let place = Place::new();
+    place.put("a.py", "import os\n\ndef one(x):\n    return x\n\ndef two():\n    return 2\n");
+    let result = place.call("write", json!({"path": "a.py", "content": "def one(x, y):\n    return y\n"})).await;
+    assert!(result.ok && result.text.ends_with("No longer in it: `def two():`"), "{}", result.text);
+    let result = place.call("write", json!({"path": "a.py", "content": "def one(x):\n    return x\n"})).await;
+    assert!(!result.text.contains("No longer"), "{}", result.text);
+}

@@ -41,8 +41,8 @@ pub enum Move {
 
 /// Remembers what was tried and chooses the next move.
 ///
-/// The rules: a first failure continues; the same failure again starts a fresh conversation with the other prompt
-/// strategy; the same failure a third time goes back to the base. A pass that ended stuck or at a limit is never
+/// The rules: a first failure continues; the same failure again, or files that were refused before, start a fresh
+/// conversation with the other prompt strategy; the third time in a row goes back to the base. A pass that ended stuck or at a limit is never
 /// continued: it starts fresh, and the second time in a row goes back to the base.
 #[derive(Debug, Clone)]
 pub struct Controller {
@@ -68,9 +68,11 @@ impl Controller {
         self.last_failure.as_ref() == Some(failure)
     }
 
-    /// Takes note of a failed pass and chooses the move that follows.
-    pub fn choose(&mut self, failure: &Fingerprint, end: &PassEnd) -> Move {
-        self.same_failures = if self.is_same_failure(failure) { self.same_failures + 1 } else { 1 };
+    /// Takes note of a failed pass and chooses the move that follows. `unchanged`: the files are in a state that was
+    /// ruled about before, so a change was made and taken back.
+    pub fn choose(&mut self, failure: &Fingerprint, end: &PassEnd, unchanged: bool) -> Move {
+        let is_again = unchanged || self.is_same_failure(failure);
+        self.same_failures = if is_again { self.same_failures + 1 } else { 1 };
         self.last_failure = Some(failure.clone());
         self.bad_ends = if *end == PassEnd::Finished { 0 } else { self.bad_ends + 1 };
 

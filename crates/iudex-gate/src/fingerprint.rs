@@ -17,17 +17,16 @@ const LAST_LINES: usize = 40;
 pub(crate) fn of_failure(command: &str, end: &str, scan: &Scan) -> String {
     let mut parts = Vec::new();
     if scan.cases.list.is_empty() {
-        parts.extend(scan.edges.first().iter().take(FIRST_LINES).map(|line| normalise(line)));
-        let mut last: Vec<_> = scan.edges.last().rev().take(LAST_LINES).map(|line| normalise(line)).collect();
-        last.reverse();
-        parts.extend(last);
+        parts.extend(without_source(scan.edges.first().iter()).take(FIRST_LINES).map(|line| normalise(line)));
+        let last: Vec<_> = without_source(scan.edges.last()).collect();
+        parts.extend(last[last.len().saturating_sub(LAST_LINES)..].iter().map(|line| normalise(line)));
         parts.retain(|line| !line.is_empty());
         parts.dedup();
     } else {
         for case in &scan.cases.list {
             let name = if case.is_test { normalise_name(&case.name) } else { normalise(&case.name) };
             let mut part = name;
-            for line in case.block.lines() {
+            for line in without_source(case.block.lines()) {
                 part.push('\n');
                 part.push_str(&normalise(line));
             }
@@ -37,6 +36,21 @@ pub(crate) fn of_failure(command: &str, end: &str, scan: &Scan) -> String {
         parts.sort();
     }
     digest([command, end].into_iter().chain(parts.iter().map(String::as_str)))
+}
+
+/// Lines without the source that a Python traceback repeats below each of its places: a failure whose source line was
+/// edited is the same failure as long as it says the same.
+fn without_source<'l>(lines: impl Iterator<Item = &'l String>) -> impl Iterator<Item = &'l String> {
+    let mut place = None;
+    lines.filter(move |line| {
+        let depth = line.len() - line.trim_start().len();
+        if line.trim_start().starts_with("File \"") && line.contains("\", line ") {
+            place = Some(depth);
+            return true;
+        }
+        place = place.filter(|place| line.is_empty() || depth > *place);
+        place.is_none()
+    })
 }
 
 /// The digest of several texts; where one ends and the next begins counts too.
@@ -169,7 +183,23 @@ fn piece_kind(piece: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::normalise;
+    use super::{normalise, without_source};
+
+    #[test]
+    fn the_source_in_a_traceback_makes_no_other_failure() {
+        let traceback = |source: &str, error: &str| {
+            let text = format!(
+                "Traceback (most recent call last):\n  File \"/tmp/a/test_x.py\", line 3, in <module>\n    {source}\n    ^^^^\n\
+                 {error}\n"
+            );
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            without_source(lines.iter()).cloned().collect::<Vec<_>>()
+        };
+        let error = "ModuleNotFoundError: No module named 'x'";
+        assert_eq!(traceback("from x import a", error), traceback("from x import b", error));
+        assert_ne!(traceback("from x import a", error), traceback("from x import a", "ImportError: cannot import 'a'"));
+        assert_eq!(traceback("from x import a", error).last().map(String::as_str), Some(error));
+    }
 
     #[test]
     fn what_differs_between_two_runs_is_replaced() {

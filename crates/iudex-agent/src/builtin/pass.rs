@@ -8,7 +8,7 @@ mod calls;
 
 use std::fmt::Write as _;
 
-use iudex_core::{Event, Limit, PassContext, PassEnd, PassOrder, PassReport, PassStart, Usage};
+use iudex_core::{Event, Limit, PassContext, PassEnd, PassOrder, PassReport, PassStart, PromptStrategy, Usage};
 use iudex_model::{ActionFormat, Completion, Finish, Trouble, Turn, read_turn};
 
 use super::conversation::Item;
@@ -114,12 +114,19 @@ impl<'a> Pass<'a> {
                 self.direct(directive);
             }
             PassStart::Continue { directive } => {
-                if is_new {
+                if is_new || self.looks_again() {
                     self.open(true);
                 }
                 self.direct(directive);
             }
         }
+    }
+
+    /// A small model repeats what stands in its conversation, mistakes first. Where the whole project is before its eyes
+    /// it goes on from the files as they are now, and its earlier steps are left out.
+    fn looks_again(&self) -> bool {
+        let shows_files = self.order.strategy == PromptStrategy::WithFiles;
+        shows_files && self.agent.saw_all_files && self.agent.model.facts().is_small
     }
 
     fn open(&mut self, anew: bool) {
@@ -130,7 +137,12 @@ impl<'a> Pass<'a> {
             self.message("system", system, "");
         }
         let notes = self.agent.settings.project_notes.as_deref().filter(|_| anew);
-        let opening = prompt::opening(&self.order, notes, self.agent.tools.work_dir(), self.agent.window);
+        let (opening, all_told) = prompt::opening(&self.order, notes, self.agent.tools.work_dir(), self.agent.window);
+        self.agent.saw_all_files = all_told;
+        if all_told {
+            // A small model reads a file though its text is before its eyes: a call for nothing.
+            self.barred = Some(("read".to_owned(), 0));
+        }
         self.message("user", opening.text(), "");
         self.agent.talk.items.push(Item::Task(opening));
     }

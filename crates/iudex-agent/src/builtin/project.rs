@@ -12,6 +12,9 @@ use crate::directories;
 /// Names that are listed; more are counted.
 const MOST_NAMES: usize = 60;
 
+/// Missing files that are named.
+const MOST_MISSING: usize = 4;
+
 /// Entries of the project that are looked at.
 const MOST_ENTRIES: usize = 2_000;
 
@@ -26,6 +29,15 @@ const GENERATED: [&str; 7] =
 struct Found {
     name: String,
     bytes: u64,
+}
+
+/// What a first message tells of the project's files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The text.
+    pub text: String,
+    /// True when the whole contents of all files are in it, so that nothing is left to be read.
+    pub is_all: bool,
 }
 
 /// The files below `dir`, shallow ones first, in a stable order.
@@ -46,8 +58,9 @@ fn files(dir: &Path) -> Vec<Found> {
 }
 
 /// A short list of names.
-pub(super) fn names(dir: &Path) -> String {
-    list("Files: ", &files(dir))
+pub(super) fn names(dir: &Path) -> Told {
+    let files = files(dir);
+    Told { text: list("Files: ", &files), is_all: files.is_empty() }
 }
 
 fn list(lead: &str, files: &[Found]) -> String {
@@ -61,7 +74,7 @@ fn list(lead: &str, files: &[Found]) -> String {
 }
 
 /// Names and contents of the text files that fit into `tokens`: those that `mentioned` names first, then small ones.
-pub(super) fn contents(dir: &Path, tokens: u64, mentioned: &str) -> String {
+pub(super) fn contents(dir: &Path, tokens: u64, mentioned: &str) -> Told {
     let files = files(dir);
     let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by_key(|index| (!is_mentioned(&files[*index].name, mentioned), files[*index].bytes, *index));
@@ -77,7 +90,7 @@ pub(super) fn contents(dir: &Path, tokens: u64, mentioned: &str) -> String {
         }
     }
     if shown.is_empty() {
-        return list("Files: ", &files);
+        return names(dir);
     }
     shown.sort_by_key(|(index, _)| *index);
     let (shown, parts): (Vec<usize>, Vec<String>) = shown.into_iter().unzip();
@@ -88,7 +101,33 @@ pub(super) fn contents(dir: &Path, tokens: u64, mentioned: &str) -> String {
         text.push('\n');
         text.push_str(&list("Other files: ", &others));
     }
-    text
+    Told { text, is_all: others.is_empty() }
+}
+
+/// Files that a task names and that there are not, a line each: a small model takes the name of a file that it should
+/// write for one that it should read, or for a package to install.
+pub(super) fn missing(dir: &Path, task: &str) -> String {
+    let mut named: Vec<&str> = Vec::new();
+    for word in task.split(|c: char| c.is_whitespace() || "`'\"(),;<>[]{}".contains(c)) {
+        let word = word.trim_end_matches(['.', ':', '!', '?']);
+        if is_file_name(word) && !named.contains(&word) && std::fs::symlink_metadata(dir.join(word)).is_err() {
+            named.push(word);
+        }
+    }
+    let lines = named.into_iter().take(MOST_MISSING).map(|name| format!("There is no {name} yet."));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `name.ending` beneath the directory, a letter first in the ending: no number, address, option or pattern.
+fn is_file_name(word: &str) -> bool {
+    let base = word.rsplit('/').next().unwrap_or(word);
+    let Some((stem, ending)) = base.rsplit_once('.') else { return false };
+    let is_ending = (1..=5).contains(&ending.len())
+        && ending.starts_with(|c: char| c.is_ascii_alphabetic())
+        && ending.chars().all(|c| c.is_ascii_alphanumeric());
+    let is_path = word.chars().all(|c| c.is_alphanumeric() || "._-/+@".contains(c));
+    // `e.g` and the like are no files; neither is a method of an object with a one-letter name.
+    stem.chars().count() > 1 && is_ending && is_path && !word.starts_with(['/', '-', '@']) && !word.contains("..")
 }
 
 /// True when the text names the file, by its path or by its name with an extension.
@@ -106,4 +145,25 @@ fn small_text(dir: &Path, file: &Found) -> Option<String> {
     }
     let bytes = std::fs::read(dir.join(&file.name)).ok()?;
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    #[test]
+    fn files_that_a_task_names_and_that_are_missing_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("src")).unwrap();
+        std::fs::write(dir.path().join("src/there.rs"), "").unwrap();
+        let cases = [
+            ("Make test.py pass by writing `solution.py`.", "There is no test.py yet.\nThere is no solution.py yet."),
+            ("Rename f in src/there.rs, then fix src/gone.rs: see 3.14 and e.g. this.", "There is no src/gone.rs yet."),
+            ("See http://host.example/a.txt, ../up.txt, /etc/no.conf, *.rs, --flag.x and a...b", ""),
+            ("Nothing here.", ""),
+        ];
+        for (task, wanted) in cases {
+            assert_eq!(missing(dir.path(), task), wanted, "{task}");
+        }
+    }
 }

@@ -41,8 +41,8 @@ pub(super) fn wire_tools(format: ActionFormat, tools: &[ToolSpec]) -> Vec<WireTo
     tools.iter().map(wire).collect()
 }
 
-/// The first message of a task.
-pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Path, window: u64) -> Opening {
+/// The first message of a task, and whether all files of the project are in it whole.
+pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Path, window: u64) -> (Opening, bool) {
     let task = format!("Task: {}", order.task.to_prompt());
     let mut gates = gates(order.gates);
     if let Some(failing) = order.failing {
@@ -51,11 +51,18 @@ pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Pat
         gates.push_str(failing);
     }
     let mentioned = format!("{task}\n{gates}");
-    let files = match order.strategy {
+    let told = match order.strategy {
         PromptStrategy::Plain => project::names(work_dir),
         PromptStrategy::WithFiles => project::contents(work_dir, MOST_FILE_TOKENS.min(window / 4), &mentioned),
     };
-    Opening { notes: notes.map(|notes| project_notes(notes, window / 10)).unwrap_or_default(), files, task, gates }
+    let mut files = told.text;
+    let missing = project::missing(work_dir, &task);
+    if !missing.is_empty() {
+        files.push('\n');
+        files.push_str(&missing);
+    }
+    let notes = notes.map(|notes| project_notes(notes, window / 10)).unwrap_or_default();
+    (Opening { notes, files, task, gates }, told.is_all)
 }
 
 /// What must hold in the end.
@@ -78,6 +85,9 @@ fn gates(briefs: &[GateBrief]) -> String {
             }
         }
         text.push_str(requirement);
+        if brief.kind == GateKind::Check {
+            text.push_str("\nDo not change tests to make it pass, unless the task asks for that.");
+        }
     }
     text
 }

@@ -9,6 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::file::{self, Found as FoundFile};
 use super::indent::{self, Mapping};
+use super::lead;
 use super::matching::{self, Found, NotFound};
 use super::place::{Place, Resolved};
 use super::text::{self, Document, Encoding, Line};
@@ -176,6 +177,10 @@ fn apply(document: &mut Document, change: &Change, shown: &str) -> Result<Made, 
     match found {
         Ok(Some(Found::Exact { start, end })) => {
             let new = restore(&change.new, &flat[start..end])?;
+            if let Some(rest) = lead::rest(&flat, start, end, &new) {
+                let made = splice(document, &flat, rest.start, rest.end, &flat[rest.start..rest.end], rest.new);
+                return Ok(Made { note: Some("the lines of new that stand above it already were left out"), ..made });
+            }
             Ok(splice(document, &flat, start, end, &change.old, new))
         }
         Ok(_) => on_lines(document, &flat, change, shown),

@@ -8,6 +8,7 @@ mod digest;
 mod edit;
 mod file;
 mod indent;
+mod lead;
 mod matching;
 mod place;
 mod read;

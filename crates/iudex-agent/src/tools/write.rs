@@ -1,15 +1,23 @@
 //! `write`: creates or replaces a whole file. Keeps mode, byte order mark and CRLF of the file that it replaces.
 
+use std::collections::HashSet;
+
 use iudex_model::ToolSpec;
 use serde_json::{Map, Value, json};
 
 use super::file::{self, Found};
 use super::place::{Place, Resolved};
 use super::text::{Document, Encoding};
-use super::{ToolResult, arguments, count};
+use super::{ToolResult, arguments, count, one_line};
 
 /// Files above this size are replaced without a look at what they hold.
 const MOST_LOOKED_AT: u64 = 16 << 20;
+
+/// Lost definitions that are named.
+const MOST_GONE: usize = 5;
+
+/// Characters that are shown of one.
+const MOST_OF_A_LINE: usize = 60;
 
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
@@ -65,7 +73,25 @@ pub(super) fn put(place: &Place, target: &Resolved, content: &str) -> Result<Too
         return Ok(ToolResult::done(format!("{} already has this content; nothing was changed.", target.shown)));
     }
     file::replace(place, target, &bytes)?;
-    Ok(ToolResult::changed(format!("{verb} {} ({lines}).{note}", target.shown)))
+    let gone = before.as_deref().and_then(|before| str::from_utf8(before).ok()).map(|before| gone(before, content));
+    let mut told = format!("{verb} {} ({lines}).{note}", target.shown);
+    if let Some(gone) = gone.filter(|gone| !gone.is_empty()) {
+        told.push_str(" No longer in it: ");
+        told.push_str(&gone.join(" "));
+    }
+    Ok(ToolResult::changed(told))
+}
+
+/// The first lines of blocks at the left edge (functions, classes) that a new text lacks, up to their arguments: a small
+/// model that writes a whole file forgets what it did not think of.
+fn gone(before: &str, after: &str) -> Vec<String> {
+    let key = |line: &str| line.split(['(', ':', '{']).next().unwrap_or(line).trim_end().to_owned();
+    let is_edge = |line: &str| line.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#' | '@'));
+    let there: HashSet<String> = after.lines().filter(|line| is_edge(line)).map(key).collect();
+    let opens = |line: &str, next: &str| is_edge(line) && next.starts_with([' ', '\t']);
+    let pairs = before.lines().zip(before.lines().skip(1));
+    let lost = pairs.filter(|(line, next)| opens(line, next) && !there.contains(&key(line)));
+    lost.take(MOST_GONE).map(|(line, _)| format!("`{}`", one_line(line, MOST_OF_A_LINE))).collect()
 }
 
 /// The content with mark, encoding and line endings of what it replaces, and what is to be said about its encoding.

@@ -35,7 +35,7 @@ impl Run<'_> {
         let changed = self.changed_since_last(proposal).await;
         self.tried.push(account_of_pass(proposal.pass, end, changed.as_deref()));
         let same_as_last = self.controller.is_same_failure(&rework.fingerprint);
-        let chosen = self.controller.choose(&rework.fingerprint, end);
+        let chosen = self.controller.choose(&rework.fingerprint, end, unchanged);
         let chosen = match chosen {
             Move::Resample => self.resample().await?,
             other => other,

@@ -213,10 +213,22 @@ fn the_controller_chooses_by_failure_and_end() {
         let mut controller = Controller::new(PromptStrategy::Plain);
         for (failure, end, expected) in steps {
             let before = controller.strategy();
-            let chosen = controller.choose(&Fingerprint(failure.to_owned()), end);
+            let chosen = controller.choose(&Fingerprint(failure.to_owned()), end, false);
             assert_eq!(chosen, expected, "{name}: {failure} {end:?}");
             let changed = controller.strategy() != before;
             assert_eq!(changed, chosen != Move::Continue, "{name}: a new conversation opens the other way");
         }
     }
+}
+
+#[test]
+fn files_that_were_refused_before_are_the_same_failure_whatever_came_in_between() {
+    let mut controller = Controller::new(PromptStrategy::WithFiles);
+    let mut choose =
+        |failure: &str, unchanged| controller.choose(&Fingerprint(failure.to_owned()), &PassEnd::Finished, unchanged);
+    assert_eq!(choose("a", false), Move::Continue);
+    assert_eq!(choose("b", false), Move::Continue);
+    // A change was made and taken back.
+    assert_eq!(choose("a", true), Move::Fresh);
+    assert_eq!(choose("b", true), Move::Resample);
 }

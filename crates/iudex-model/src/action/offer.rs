@@ -9,6 +9,10 @@ use serde_json::{Map, Value, json};
 use super::arguments::{alternatives, required_names};
 use super::{ActionFormat, DONE, ToolSpec};
 
+/// The first field of an action in the json format. A constrained answer begins with the choice of a tool; a small model
+/// that first says what is wrong chooses better.
+const THOUGHT: &str = "thought";
+
 /// What `done` is for, as the model reads it.
 const DONE_LINE: &str = "The task is finished.";
 
@@ -22,7 +26,10 @@ pub fn instructions(format: ActionFormat, tools: &[ToolSpec]) -> String {
 }
 
 fn json_lines(tools: &[ToolSpec]) -> String {
-    let mut text = String::from("Each reply is one JSON object that calls one tool:\n");
+    let mut text = format!(
+        "Each reply is one JSON object. It begins with \"{THOUGHT}\", one short sentence about what is wrong or missing and what \
+         to do about it, and then calls one tool:\n"
+    );
     for spec in tools {
         let lead = format!("{{\"tool\":\"{}\"", spec.name);
         let ways: Vec<String> = ways(&spec.parameters).iter().map(|way| format!("{lead}{way}}}")).collect();
@@ -97,7 +104,7 @@ fn sample(schema: &Value) -> String {
     }
 }
 
-/// The schema of one action, for `response_format` (json format): `anyOf` over the tools, `tool` first, in the simple
+/// The schema of one action, for `response_format` (json format): `anyOf` over the tools, a thought first and then `tool`, in the simple
 /// features that the grammar compilers of local servers share (`anyOf`, `const`, `enum`, `required`,
 /// `additionalProperties: false`). llama.cpp keeps the order of the properties.
 ///
@@ -128,10 +135,11 @@ fn actions_of(name: &str, parameters: &Value) -> Vec<Value> {
 /// One action: `more` is required too, `without` is not in it.
 fn action(name: &str, parameters: &Value, more: &[&str], without: &[&str]) -> Value {
     let mut kept = Map::new();
+    kept.insert(THOUGHT.to_owned(), json!({"type": "string"}));
     kept.insert("tool".to_owned(), json!({"type": "string", "const": name}));
     let wanted = properties(parameters).filter(|(name, _)| !without.contains(&name.as_str()));
     kept.extend(wanted.map(|(name, schema)| (name.clone(), plain(schema))));
-    let mut required = vec![Value::from("tool")];
+    let mut required = vec![Value::from(THOUGHT), Value::from("tool")];
     required.extend(required_names(parameters).chain(more.iter().copied()).map(Value::from));
     json!({"type": "object", "properties": kept, "required": required, "additionalProperties": false})
 }

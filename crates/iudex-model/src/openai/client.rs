@@ -121,7 +121,9 @@ impl Wire {
             // A redirect would carry the conversation to a host that nobody chose.
             .redirect(Policy::none());
         if locality::is_loopback(self.host()) {
-            builder = builder.no_proxy();
+            // To connect costs nothing here, and llama.cpp's server closes its connection after an answer though it
+            // announces the opposite: the next request may already be on its way, a failed try and a wait.
+            builder = builder.no_proxy().pool_max_idle_per_host(0);
         }
         if self.needs_certificates() {
             if let Some(file) = &self.ca_file {

@@ -320,7 +320,7 @@ fn an_empty_account_is_not_waited_for() {
 }
 
 #[test]
-fn one_connection_serves_many_requests() {
+fn a_connection_that_a_local_server_may_be_closing_is_not_used_again() {
     let server = ModelServer::always(Reply::text("ok"));
     run(async {
         let remembered = Some(OpenAiModel::open(settings(&server)).await.unwrap().facts().clone());
@@ -329,7 +329,7 @@ fn one_connection_serves_many_requests() {
         for _ in 0..5 {
             model.complete(&request(), &mut |_| {}).await.unwrap();
         }
-        assert_eq!(server.connections(), before + 1);
+        assert_eq!(server.connections(), before + 5);
     });
 }
 

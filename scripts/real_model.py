@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs five tasks with a real small model, raw once and with --until three times each, and prints a table.
 
-Usage: scripts/real_model.py [--tasks a,b] [--trials N] [--no-raw] [--timeout 4m] [--try-runs N] [--keep DIR]
+Usage: scripts/real_model.py [--tasks a,b] [--trials N] [--no-raw] [--timeout 4m] [--try-runs N] [--keep DIR] [--binary FILE]
 
 --try-runs N runs the sample project of ./try N times instead, with seeds 1 to N.
 
@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--timeout", default="4m")
     parser.add_argument("--keep", type=Path, help="keep the event streams in this folder")
+    parser.add_argument("--binary", type=Path, help="measure this binary instead of a fresh release build")
     parser.add_argument("--no-raw", action="store_true", help="only the runs with --until")
     parser.add_argument("--try-runs", type=int, default=0, help="run the sample project of ./try so many times instead")
     arguments = parser.parse_args()
@@ -125,7 +126,7 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown task {unknown[0]}; the tasks are {', '.join(ORDER)}")
 
-    iudex = build()
+    iudex = arguments.binary or build()
     started = start_model()
     rows = []
     try:

@@ -385,11 +385,12 @@ async fn a_whole_file_in_a_fence_is_written_without_it() {
     let result = place.call("write", json!({"path": "one.py", "content": fenced})).await;
     assert!(result.ok && result.text.contains("fence"), "{}", result.text);
     assert_eq!(place.get("one.py"), b"def one():\n    return 1\n");
+    place.call("write", json!({"path": "open.py", "content": "```python\na = 1\n"})).await;
+    assert_eq!(place.get("open.py"), b"a = 1\n");
     for (path, content) in [
         ("README.md", "```sh\nmake\n```\n"),
         ("two.py", "```python\na = 1\n```\nand\n```python\nb = 2\n```\n"),
         ("three.py", "text = '''\n```python\n'''\n"),
-        ("four.py", "```python\na = 1\n"),
     ] {
         place.call("write", json!({"path": path, "content": content})).await;
         assert_eq!(place.get(path), content.as_bytes(), "{path}");
@@ -404,4 +405,24 @@ async fn a_write_that_forgets_a_function_of_the_file_says_which() {
     assert!(result.ok && result.text.ends_with("No longer in it: `def two():`"), "{}", result.text);
     let result = place.call("write", json!({"path": "a.py", "content": "def one(x):\n    return x\n"})).await;
     assert!(!result.text.contains("No longer"), "{}", result.text);
+}
+
+#[tokio::test]
+async fn a_small_model_has_to_send_a_write_that_forgets_a_function_twice() {
+    let mut place = Place::new();
+    place.settings().asks_before_loss = true;
+    let before = "def one(x):\n    return x\n\ndef two():\n    return 2\n";
+    place.put("a.py", before);
+    let tools = place.tools();
+    let write = |content: &str| json!({"path": "a.py", "content": content}).as_object().unwrap().clone();
+    let (short, other) = (write("def one(x):\n    return 1\n"), write("def one(x):\n    return 3\n"));
+    for refused in [&short, &other, &short] {
+        let result = tools.call("write", refused, &mut |_| {}).await;
+        assert!(!result.ok && !result.may_have_changed && result.text.contains("would lose `def two():`"));
+        assert_eq!(place.get("a.py"), before.as_bytes());
+    }
+    assert!(tools.call("write", &short, &mut |_| {}).await.ok, "it was sent again as it was");
+    assert_eq!(place.get("a.py"), b"def one(x):\n    return 1\n");
+    let new = write("def one(x):\n    return 2\n\ndef three():\n    pass\n");
+    assert!(tools.call("write", &new, &mut |_| {}).await.ok, "nothing is lost");
 }

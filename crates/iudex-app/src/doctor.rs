@@ -44,6 +44,7 @@ pub async fn examine(directory: &Path, config: &Config, paths: &Paths) -> Vec<Ex
     let sandbox = if config.run.sandbox.value { sandbox(&path) } else { switched_off(config) };
     let mut all = vec![program("git", &path), program("bash", &path), sandbox, ledger(paths)];
     all.push(descendants());
+    all.push(environment());
     all.extend(models(config, paths).await);
     all
 }
@@ -51,6 +52,15 @@ pub async fn examine(directory: &Path, config: &Config, paths: &Paths) -> Vec<Ex
 /// True when a run could start.
 pub fn is_ready(examined: &[Examined]) -> bool {
     examined.iter().all(|one| one.state != State::Bad)
+}
+
+/// A check may need a variable that looks like a secret; that it does not get it should be no riddle.
+fn environment() -> Examined {
+    let withheld = iudex_exec::withheld(std::env::vars_os());
+    if withheld.is_empty() {
+        return good("environment", "nothing is withheld from commands");
+    }
+    good("environment", &format!("withheld from commands, since it looks like secrets: {}", withheld.join(", ")))
 }
 
 fn program(name: &str, path: &OsStr) -> Examined {

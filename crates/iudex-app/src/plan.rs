@@ -41,6 +41,8 @@ pub struct Plan {
     pub sandbox: String,
     /// Whether commands reach the network.
     pub network: bool,
+    /// Variables of the environment that no command gets, since their names look like secrets.
+    pub withheld: Vec<String>,
 }
 
 /// Makes the plan. Servers are asked for their models; nothing is run, changed or paid.
@@ -69,6 +71,7 @@ pub async fn plan(request: OpenRequest, task: Task, paths: &Paths) -> Result<Pla
         strategy: shown(config, "agent.strategy"),
         sandbox: found.backend.word().to_owned(),
         network: config.run.net.value,
+        withheld: iudex_exec::withheld(std::env::vars_os()),
     })
 }
 

@@ -236,8 +236,9 @@ pub struct GateBrief {
     pub kind: GateKind,
     /// A short name for messages (`check`).
     pub name: String,
-    /// What must hold, as it is told to the agent: for a check one command a line.
-    pub requirement: String,
+    /// What must hold, as it is told to the agent, each by itself: for a check its commands, which may have several lines.
+    #[serde(default)]
+    pub requirements: Vec<String>,
 }
 
 /// Nothing was started, because of this (exit 2).

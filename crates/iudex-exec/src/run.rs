@@ -20,7 +20,7 @@ use crate::command::{CommandSpec, End, Finished, OutputSpec, StartError};
 use crate::guard::{Guard, Report};
 use crate::launch;
 use crate::lines::{self, Lines};
-use crate::supervise::{ARGUMENT, Adopter, Exit, Message, Request, frame, supervisor, take_message};
+use crate::supervise::{ARGUMENT, Adopter, Exit, Message, Order, Request, frame, supervisor, take_message};
 
 /// What is read at once.
 const BUFFER: usize = 64 << 10;
@@ -30,6 +30,8 @@ const PIPE: usize = 1 << 20;
 const START: Duration = Duration::from_mins(1);
 /// How long the supervisor has for taking a request, and for ending once it said that all is gone.
 const ANSWER: Duration = Duration::from_secs(10);
+/// How long a command that ran into its time limit may take to end by itself after an interrupt.
+const GRACE: Duration = Duration::from_secs(1);
 /// How long the supervisor has for killing everything; more than its own patience.
 const KILL: Duration = Duration::from_secs(20);
 /// How long iudex tries to end what a killed supervisor left.
@@ -92,7 +94,7 @@ async fn once(
         capture: Capture::new(&spec.output),
         lines: Lines::new(Instant::now()),
         started: false,
-        timed_out: false,
+        ending: Ending::No,
         report: Report::default(),
     };
     let last = follow.until_end(&mut job, &output, &request, spec, on_line).await?;
@@ -131,7 +133,7 @@ async fn once(
         }
     };
     // After a time-out everything was killed, and nothing of it was left behind.
-    let (end, left_behind) = if follow.timed_out { (End::TimedOut, 0) } else { (end, left_behind) };
+    let (end, left_behind) = if follow.ending != Ending::No { (End::TimedOut, 0) } else { (end, left_behind) };
     let Report { restored, lost, notes } = follow.report;
     if let Some(first) = lost.first() {
         let message = format!(
@@ -211,8 +213,16 @@ struct Follow {
     capture: Capture,
     lines: Lines,
     started: bool,
-    timed_out: bool,
+    ending: Ending,
     report: Report,
+}
+
+/// How far a command that ran into its time limit is on its way to the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    No,
+    Interrupted,
+    Killed,
 }
 
 impl Follow {
@@ -239,16 +249,25 @@ impl Follow {
             tokio::select! {
                 biased;
                 () = sleep_until(deadline) => {
-                    if self.timed_out {
-                        return Ok(None);
+                    match self.ending {
+                        Ending::No => {}
+                        Ending::Interrupted => {
+                            self.ending = Ending::Killed;
+                            deadline = TokioInstant::now() + KILL;
+                            let _ = control.shutdown().await;
+                            continue;
+                        }
+                        Ending::Killed => return Ok(None),
                     }
                     if !self.started {
                         let message = format!("the command was not started within {} seconds", START.as_secs());
                         return Err(StartError { message });
                     }
-                    self.timed_out = true;
-                    deadline = TokioInstant::now() + KILL;
-                    let _ = control.shutdown().await;
+                    // Many programs say where they were when they are interrupted, and put their things in order.
+                    self.ending = Ending::Interrupted;
+                    deadline = TokioInstant::now() + GRACE;
+                    let bytes = frame(&(&request.word, Order::Interrupt)).map_err(failed)?;
+                    let _ = timeout(ANSWER, control.write_all(&bytes)).await;
                 }
                 read = control.read_buf(&mut received) => {
                     if !matches!(read, Ok(1..)) {

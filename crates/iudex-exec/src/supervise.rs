@@ -24,7 +24,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, ge
 pub use executable::set_supervisor;
 pub(crate) use executable::supervisor;
 pub(crate) use orphans::Adopter;
-pub(crate) use wire::{Exit, Launch, Message, Program, Request, Word, frame, take_message};
+pub(crate) use wire::{Exit, Launch, Message, Order, Program, Request, Word, frame, take_message};
 
 use crate::guard::Guard;
 
@@ -159,6 +159,18 @@ impl Relay<'_> {
         Ok(())
     }
 
+    /// Interrupts the command, which the inner supervisor knows, if there is one.
+    fn interrupt(&self, inner: Option<&mut UnixStream>, main: Pid) {
+        match (self.inner, inner) {
+            (Some(Request { launch: Launch::Inside, word, .. }), Some(stream)) => {
+                let _ = wire::send(stream, &(word, Order::Interrupt));
+            }
+            _ => {
+                let _ = rustix::process::kill_process_group(main, Signal::INT);
+            }
+        }
+    }
+
     /// The start is told at once; how it ended when everything is gone.
     fn pass(&mut self, message: Message) {
         match message {
@@ -207,7 +219,11 @@ fn watch(relay: &mut Relay, inner: &mut Option<UnixStream>, main: Pid) -> Option
             (ready(&descriptors[0]), inner.is_some() && descriptors.last().is_some_and(ready))
         };
         if control_ready {
-            return None;
+            match wire::hear(&mut relay.control, relay.word) {
+                Ok(Order::Interrupt) => relay.interrupt(inner.as_mut(), main),
+                // Closed: iudex is dead, or it wants an end.
+                _ => return None,
+            }
         }
         if inner_ready && let Some(stream) = inner {
             match relay.hear(stream) {

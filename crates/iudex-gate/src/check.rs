@@ -190,7 +190,7 @@ impl CheckGate {
         }
         let fingerprint = fingerprint::digest(failures.iter().map(|failure| failure.fingerprint.as_str()));
         Ruling::Rework(Rework {
-            findings: findings(&failures, context.finding_tokens),
+            findings: self.relative(findings(&failures, context.finding_tokens)),
             fingerprint: Fingerprint(fingerprint),
             evidence: Some(asked.evidence),
         })
@@ -258,7 +258,7 @@ impl CheckGate {
 #[async_trait(?Send)]
 impl Gate for CheckGate {
     fn brief(&self) -> GateBrief {
-        GateBrief { kind: GateKind::Check, name: "check".to_owned(), requirement: self.settings.commands.join("\n") }
+        GateBrief { kind: GateKind::Check, name: "check".to_owned(), requirements: self.settings.commands.clone() }
     }
 
     async fn baseline(&mut self, base: &Snapshot, context: &GateContext<'_>) -> Result<Baseline, NotStarted> {
@@ -346,6 +346,17 @@ impl Asked {
             output_file: output.file.clone(),
         };
         self.add(evidence, scan, limit);
+    }
+}
+
+impl CheckGate {
+    /// Findings with paths as the agent writes them, relative to the work directory.
+    fn relative(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
+        let prefix = format!("{}/", self.settings.work_dir.display());
+        for finding in &mut findings {
+            finding.what = finding.what.replace(&prefix, "");
+        }
+        findings
     }
 }
 

@@ -525,7 +525,7 @@ fn the_agent_is_told_every_command() {
     let brief = Bench::new(&["cargo test", "./lint"]).gate().brief();
     assert_eq!(brief.kind, GateKind::Check);
     assert_eq!(brief.name, "check");
-    assert_eq!(brief.requirement, "cargo test\n./lint");
+    assert_eq!(brief.requirements, ["cargo test", "./lint"]);
 }
 
 #[test]

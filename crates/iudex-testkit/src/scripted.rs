@@ -320,7 +320,7 @@ async fn ruling(answer: Answer, tree: &TreeId, clock: &dyn Clock) -> Result<Ruli
 impl Gate for ScriptedGate {
     fn brief(&self) -> GateBrief {
         let name = format!("{:?}", self.kind).to_lowercase();
-        GateBrief { kind: self.kind, requirement: format!("{name} must accept"), name }
+        GateBrief { kind: self.kind, requirements: vec![format!("{name} must accept")], name }
     }
 
     async fn baseline(&mut self, base: &Snapshot, context: &GateContext<'_>) -> Result<Baseline, NotStarted> {

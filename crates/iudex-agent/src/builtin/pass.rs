@@ -21,9 +21,6 @@ const TROUBLES_BEFORE_SWITCH: u32 = 3;
 /// Answers without a call in a row that end the pass, while nothing has changed and a gate waits.
 const MOST_WITHOUT_CALL: u32 = 2;
 
-/// What is kept of an answer that was cut, in characters: enough to go on, too little to be copied.
-const KEPT_OF_CUT: usize = 300;
-
 /// A pass at work.
 pub(super) struct Pass<'a> {
     agent: &'a mut BuiltinAgent,
@@ -42,6 +39,8 @@ pub(super) struct Pass<'a> {
     /// A tool that the json format does not offer at the moment, and for how many answers after the next one: what a
     /// small model repeats it goes on repeating as long as it can.
     barred: Option<(String, u32)>,
+    /// Whether the last answer brought what was known already, or nothing.
+    repeating: bool,
     /// What repeats, to be told when every call of the turn has its result.
     reminders: Vec<String>,
 }
@@ -63,6 +62,7 @@ impl<'a> Pass<'a> {
             usage: Usage::default(),
             summary: String::new(),
             barred: None,
+            repeating: false,
             reminders: Vec::new(),
         }
     }
@@ -188,17 +188,20 @@ impl<'a> Pass<'a> {
                 .to_owned(),
             _ => trouble.to_string(),
         };
-        let calls = if *trouble == Trouble::Cut { Vec::new() } else { self.as_made(&completion.calls) };
-        let open = calls.iter().map(|call| (Some(call.id.clone()), call.name.clone())).collect();
-        let text = if *trouble == Trouble::Cut { beginning(&completion.text) } else { completion.text.clone() };
-        let is_native = !calls.is_empty();
-        self.agent.talk.answer(text, calls, open);
-        if is_native {
+        if *trouble == Trouble::Cut {
+            // Nothing of it is kept: a small model takes the beginning up again, the mark of the cut included.
+            self.repeating = true;
+            self.agent.talk.note(told.clone());
+        } else {
+            let calls = self.as_made(&completion.calls);
+            let open = calls.iter().map(|call| (Some(call.id.clone()), call.name.clone())).collect();
+            self.agent.talk.answer(completion.text.clone(), calls, open);
+            if self.agent.talk.open.is_empty() {
+                self.agent.talk.note(told.clone());
+            }
             while !self.agent.talk.open.is_empty() {
                 self.agent.talk.result(told.clone());
             }
-        } else {
-            self.agent.talk.note(told.clone());
         }
         self.intervened(kind, &told);
         if matches!(trouble, Trouble::Broken(_) | Trouble::Ambiguous) && self.count_format_trouble(&told) {
@@ -299,13 +302,5 @@ fn format_word(format: ActionFormat) -> &'static str {
         ActionFormat::Json => "json",
         ActionFormat::Native => "native",
         ActionFormat::Text => "text",
-    }
-}
-
-/// The beginning of an answer that was cut.
-fn beginning(text: &str) -> String {
-    match text.char_indices().nth(KEPT_OF_CUT) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.trim_end().to_owned(),
     }
 }

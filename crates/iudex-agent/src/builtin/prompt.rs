@@ -3,6 +3,7 @@
 //! The system prompt and the tools are byte-stable, and stay at or below 900 tokens (a test measures it). Never: a
 //! promise that the harness does not keep.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use iudex_core::{GateBrief, GateKind, PassOrder, PromptStrategy};
@@ -19,7 +20,7 @@ const MOST_FILE_TOKENS: u64 = 2_000;
 pub(super) fn system(format: ActionFormat, tools: &[ToolSpec]) -> String {
     format!(
         "You are a coding agent. You work in the current directory of a project; paths are relative to it.\n{}\nRead a \
-         file before you edit it, unless its text is here already. Change files until the task is solved, then finish. \
+         file before you edit it, unless its text is here already. Write complete code, no placeholders. Change files until the task is solved, then finish. \
          Do not send the same call again while no file has changed.",
         instructions(format, tools)
     )
@@ -45,8 +46,9 @@ pub(super) fn wire_tools(format: ActionFormat, tools: &[ToolSpec]) -> Vec<WireTo
 pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Path, window: u64) -> (Opening, bool) {
     let task = format!("Task: {}", order.task.to_prompt());
     let mut gates = gates(order.gates);
-    if let Some(failing) = order.failing {
-        // A model that sees the failure goes to the place of the fault instead of looking for it.
+    if let Some(failing) = order.failing.filter(|_| order.strategy == PromptStrategy::Plain) {
+        // A model that sees the failure goes to the place of the fault instead of looking for it. Where it has the files
+        // before its eyes a small one would treat the message instead of the fault.
         gates.push_str("\n\nAt the moment: ");
         gates.push_str(failing);
     }
@@ -72,19 +74,24 @@ fn gates(briefs: &[GateBrief]) -> String {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
-        let requirement = brief.requirement.trim_end();
-        match brief.kind {
-            GateKind::Check if requirement.lines().count() > 1 => {
-                text.push_str("The work is accepted only when each of these commands exits 0:\n");
+        let requirements: Vec<&str> = brief.requirements.iter().map(|one| one.trim_end()).collect();
+        let is_long = requirements.len() > 1 && requirements.iter().any(|one| one.contains('\n'));
+        let _ = match (brief.kind, requirements.len()) {
+            (GateKind::Check, 0 | 1) => writeln!(text, "The work is accepted only when this command exits 0:"),
+            (GateKind::Check, number) if is_long => {
+                writeln!(text, "The work is accepted only when each of these {number} commands exits 0:")
             }
-            GateKind::Check => text.push_str("The work is accepted only when this command exits 0:\n"),
-            _ => {
-                text.push_str("The work is accepted only when this holds (");
-                text.push_str(&brief.name);
-                text.push_str("):\n");
+            (GateKind::Check, _) => writeln!(text, "The work is accepted only when each of these commands exits 0:"),
+            _ => writeln!(text, "The work is accepted only when this holds ({}):", brief.name),
+        };
+        for (index, requirement) in requirements.iter().enumerate() {
+            if is_long {
+                let _ = writeln!(text, "({})", index + 1);
             }
+            text.push_str(requirement);
+            text.push('\n');
         }
-        text.push_str(requirement);
+        text.truncate(text.trim_end().len());
         if brief.kind == GateKind::Check {
             text.push_str("\nDo not change tests to make it pass, unless the task asks for that.");
         }

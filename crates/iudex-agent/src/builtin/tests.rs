@@ -230,6 +230,7 @@ impl Bench {
             },
             bash_time_limit: Duration::from_secs(10),
             result_bytes: 16 * 1024,
+            asks_before_loss: false,
         });
         Self {
             agent: BuiltinAgent::new(Rc::clone(&model) as Rc<dyn ChatModel>, tools, settings),
@@ -239,7 +240,11 @@ impl Bench {
             meter: Meter::default(),
             limits: Limits::default(),
             task: Task::from_goal("Make the failing test pass."),
-            gates: vec![GateBrief { kind: GateKind::Check, name: "check".to_owned(), requirement: CHECK.to_owned() }],
+            gates: vec![GateBrief {
+                kind: GateKind::Check,
+                name: "check".to_owned(),
+                requirements: vec![CHECK.to_owned()],
+            }],
             strategy: PromptStrategy::Plain,
         }
     }

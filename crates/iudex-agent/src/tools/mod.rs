@@ -9,6 +9,7 @@ mod edit;
 mod file;
 mod indent;
 mod lead;
+mod loss;
 mod matching;
 mod place;
 mod read;
@@ -17,6 +18,7 @@ mod text;
 mod walk;
 mod write;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +44,8 @@ pub struct ToolSettings {
     pub bash_time_limit: Duration,
     /// The most bytes that one result may take.
     pub result_bytes: usize,
+    /// Whether a `write` by which a file would lose functions has to be sent twice: for small models, which forget them.
+    pub asks_before_loss: bool,
 }
 
 /// The tools, ready to use.
@@ -50,6 +54,8 @@ pub struct ToolBox {
     settings: ToolSettings,
     place: Place,
     specs: Vec<ToolSpec>,
+    /// The last write that was refused because of what it would lose.
+    refused_write: RefCell<Option<Map<String, Value>>>,
 }
 
 /// What a tool answers.
@@ -93,7 +99,7 @@ impl ToolBox {
             hidden: real(&settings.confinement.hidden),
         };
         let specs = vec![read::spec(), write::spec(), edit::spec(), bash::spec(), search::spec()];
-        Self { settings, place, specs }
+        Self { settings, place, specs, refused_write: RefCell::default() }
     }
 
     /// The directory that the tools work on.
@@ -127,7 +133,9 @@ impl ToolBox {
     pub async fn call(&self, tool: &str, arguments: &Map<String, Value>, on_line: &mut dyn FnMut(&str)) -> ToolResult {
         let outcome = match tool {
             "read" => read::run(&self.place, self.settings.result_bytes, arguments),
-            "write" => write::run(&self.place, arguments),
+            "write" => {
+                write::run(&self.place, self.settings.asks_before_loss.then_some(&self.refused_write), arguments)
+            }
             "edit" => edit::run(&self.place, arguments),
             "bash" => bash::run(&self.settings, arguments, on_line).await,
             "search" => search::run(&self.place, self.settings.result_bytes, arguments).await,

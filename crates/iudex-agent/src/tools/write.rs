@@ -1,6 +1,6 @@
 //! `write`: creates or replaces a whole file. Keeps mode, byte order mark and CRLF of the file that it replaces.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
 
 use iudex_model::ToolSpec;
 use serde_json::{Map, Value, json};
@@ -8,16 +8,10 @@ use serde_json::{Map, Value, json};
 use super::file::{self, Found};
 use super::place::{Place, Resolved};
 use super::text::{Document, Encoding};
-use super::{ToolResult, arguments, count, one_line};
+use super::{ToolResult, arguments, count, loss};
 
 /// Files above this size are replaced without a look at what they hold.
 const MOST_LOOKED_AT: u64 = 16 << 20;
-
-/// Lost definitions that are named.
-const MOST_GONE: usize = 5;
-
-/// Characters that are shown of one.
-const MOST_OF_A_LINE: usize = 60;
 
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
@@ -31,9 +25,29 @@ pub(super) fn spec() -> ToolSpec {
     }
 }
 
-pub(super) fn run(place: &Place, arguments: &Map<String, Value>) -> Result<ToolResult, String> {
+/// Where `asks` holds something, a write by which the file would lose functions is refused, and done only when it is sent
+/// again as it was; `asks` keeps the last one that was refused.
+pub(super) fn run(
+    place: &Place,
+    asks: Option<&RefCell<Option<Map<String, Value>>>>,
+    arguments: &Map<String, Value>,
+) -> Result<ToolResult, String> {
     let target = place.for_writing(arguments::text(arguments, "path")?)?;
     let content = arguments::text(arguments, "content")?;
+    if let Some(refused) = asks {
+        let again = refused.replace(None).is_some_and(|last| last == *arguments);
+        let before = if again { None } else { file::read_all(&target, MOST_LOOKED_AT).ok().flatten() };
+        let lost = before.map(|before| lost(&before, content)).unwrap_or_default();
+        if !lost.is_empty() {
+            *refused.borrow_mut() = Some(arguments.clone());
+            return Err(format!(
+                "Nothing was written: {} would lose {}. Send the whole file with all that stays. If that is meant, send the \
+                 same call again.",
+                target.shown,
+                lost.join(", ")
+            ));
+        }
+    }
     match without_fence(&target.shown, content) {
         Some(inner) => {
             let mut result = put(place, &target, &inner)?;
@@ -52,7 +66,12 @@ fn without_fence(path: &str, content: &str) -> Option<String> {
     });
     let (first, rest) = content.trim_start_matches('\n').split_once('\n')?;
     let word = first.trim_end().strip_prefix("```")?;
-    let inner = rest.trim_end().strip_suffix("```").filter(|inner| inner.is_empty() || inner.ends_with('\n'))?;
+    // A model that was interrupted, or that forgot it, leaves the fence open.
+    let inner = match rest.trim_end().strip_suffix("```") {
+        Some(inner) if inner.is_empty() || inner.ends_with('\n') => inner,
+        Some(_) => return None,
+        None => rest,
+    };
     let is_opening = word.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-#_.".contains(letter));
     (is_opening && !may_hold_fences && !inner.contains("```")).then(|| inner.to_owned())
 }
@@ -73,25 +92,17 @@ pub(super) fn put(place: &Place, target: &Resolved, content: &str) -> Result<Too
         return Ok(ToolResult::done(format!("{} already has this content; nothing was changed.", target.shown)));
     }
     file::replace(place, target, &bytes)?;
-    let gone = before.as_deref().and_then(|before| str::from_utf8(before).ok()).map(|before| gone(before, content));
     let mut told = format!("{verb} {} ({lines}).{note}", target.shown);
-    if let Some(gone) = gone.filter(|gone| !gone.is_empty()) {
+    let lost = before.as_deref().map(|before| lost(before, content)).unwrap_or_default();
+    if !lost.is_empty() {
         told.push_str(" No longer in it: ");
-        told.push_str(&gone.join(" "));
+        told.push_str(&lost.join(", "));
     }
     Ok(ToolResult::changed(told))
 }
 
-/// The first lines of blocks at the left edge (functions, classes) that a new text lacks, up to their arguments: a small
-/// model that writes a whole file forgets what it did not think of.
-fn gone(before: &str, after: &str) -> Vec<String> {
-    let key = |line: &str| line.split(['(', ':', '{']).next().unwrap_or(line).trim_end().to_owned();
-    let is_edge = |line: &str| line.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#' | '@'));
-    let there: HashSet<String> = after.lines().filter(|line| is_edge(line)).map(key).collect();
-    let opens = |line: &str, next: &str| is_edge(line) && next.starts_with([' ', '\t']);
-    let pairs = before.lines().zip(before.lines().skip(1));
-    let lost = pairs.filter(|(line, next)| opens(line, next) && !there.contains(&key(line)));
-    lost.take(MOST_GONE).map(|(line, _)| format!("`{}`", one_line(line, MOST_OF_A_LINE))).collect()
+fn lost(before: &[u8], content: &str) -> Vec<String> {
+    str::from_utf8(before).map(|before| loss::between(before, content)).unwrap_or_default()
 }
 
 /// The content with mark, encoding and line endings of what it replaces, and what is to be said about its encoding.

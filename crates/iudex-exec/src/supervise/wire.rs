@@ -78,6 +78,13 @@ impl Word {
     }
 }
 
+/// What a supervisor is told while the command runs.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Interrupt it as Ctrl-C does; it may say where it was.
+    Interrupt,
+}
+
 /// What a supervisor says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Message {
@@ -112,11 +119,11 @@ pub(crate) fn say(stream: &mut impl Write, word: &Word, message: &Message) -> io
 }
 
 /// Hears what was said under the word.
-pub(crate) fn hear(stream: &mut impl Read, word: &Word) -> io::Result<Message> {
+pub(crate) fn hear<T: DeserializeOwned>(stream: &mut impl Read, word: &Word) -> io::Result<T> {
     checked(receive(stream)?, word)
 }
 
-fn checked((said, message): (Word, Message), word: &Word) -> io::Result<Message> {
+fn checked<T>((said, message): (Word, T), word: &Word) -> io::Result<T> {
     if said == *word { Ok(message) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 

@@ -157,7 +157,7 @@ pub fn whole_run() -> Vec<Event> {
             gates: vec![GateBrief {
                 kind: GateKind::Check,
                 name: "check".to_owned(),
-                requirement: "cargo test".to_owned(),
+                requirements: vec!["cargo test".to_owned()],
             }],
             limits: Limits::default(),
         },

@@ -13,6 +13,9 @@ use super::{ActionFormat, DONE, ToolSpec};
 /// that first says what is wrong chooses better.
 const THOUGHT: &str = "thought";
 
+/// The most characters of a thought: a small model that goes on thinking goes round in circles.
+const MOST_OF_A_THOUGHT: u32 = 200;
+
 /// What `done` is for, as the model reads it.
 const DONE_LINE: &str = "The task is finished.";
 
@@ -106,7 +109,7 @@ fn sample(schema: &Value) -> String {
 
 /// The schema of one action, for `response_format` (json format): `anyOf` over the tools, a thought first and then `tool`, in the simple
 /// features that the grammar compilers of local servers share (`anyOf`, `const`, `enum`, `required`,
-/// `additionalProperties: false`). llama.cpp keeps the order of the properties.
+/// `additionalProperties: false`, `maxLength`). llama.cpp keeps the order of the properties.
 ///
 /// A tool whose parameters have alternatives (`anyOf` over `required`) becomes one action for each of them, so that no
 /// answer fits the schema and not the tool.
@@ -135,7 +138,7 @@ fn actions_of(name: &str, parameters: &Value) -> Vec<Value> {
 /// One action: `more` is required too, `without` is not in it.
 fn action(name: &str, parameters: &Value, more: &[&str], without: &[&str]) -> Value {
     let mut kept = Map::new();
-    kept.insert(THOUGHT.to_owned(), json!({"type": "string"}));
+    kept.insert(THOUGHT.to_owned(), json!({"type": "string", "maxLength": MOST_OF_A_THOUGHT}));
     kept.insert("tool".to_owned(), json!({"type": "string", "const": name}));
     let wanted = properties(parameters).filter(|(name, _)| !without.contains(&name.as_str()));
     kept.extend(wanted.map(|(name, schema)| (name.clone(), plain(schema))));

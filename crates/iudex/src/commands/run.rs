@@ -158,6 +158,11 @@ fn plan_text(plan: &Plan) -> String {
     let format = if plan.format.is_null() { "chosen by the model".to_owned() } else { value_text(&plan.format) };
     let _ = writeln!(text, "model       {}\nformat      {format}", plan.model);
     let _ = writeln!(text, "prompt      {}", value_text(&plan.strategy));
-    let _ = writeln!(text, "sandbox     {}, {network}\nnothing was run", plan.sandbox);
+    let _ = writeln!(text, "sandbox     {}, {network}", plan.sandbox);
+    if !plan.withheld.is_empty() {
+        let _ =
+            writeln!(text, "withheld    {} (they look like secrets; no command gets them)", plan.withheld.join(", "));
+    }
+    text.push_str("nothing was run\n");
     text
 }

@@ -35,10 +35,8 @@ impl Lines {
     pub(super) fn line(&mut self, event: &Event) -> Option<String> {
         let line = match event {
             Event::RunStarted { task, gates, .. } => {
-                let gates: Vec<String> = gates
-                    .iter()
-                    .map(|gate| format!("{}: {}", gate.name, gate.requirement.replace('\n', "; ")))
-                    .collect();
+                let gates: Vec<String> =
+                    gates.iter().map(|gate| format!("{}: {}", gate.name, gate.requirements.join("; "))).collect();
                 let told = if gates.is_empty() { "no gate".to_owned() } else { gates.join(" | ") };
                 format!("task: {}\ngate: {}", one_line(&task.goal, LINE), one_line(&told, LINE))
             }

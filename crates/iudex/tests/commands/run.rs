@@ -125,6 +125,16 @@ fn a_dry_run_shows_the_plan_and_runs_nothing() {
 }
 
 #[test]
+fn variables_that_no_command_gets_are_named_and_their_values_are_not() {
+    let mut sandbox = Sandbox::new();
+    sandbox.set_env("DJANGO_SECRET_KEY", "never-shown");
+    let model = sandbox.writes("made.txt", "x\n");
+    let run = ["run", "--dry-run", "--until", "true", "--model", &model, "make it"];
+    sandbox.iudex(&run).exits(0).says("withheld    DJANGO_SECRET_KEY").never_says("never-shown");
+    sandbox.iudex(&["doctor"]).says("DJANGO_SECRET_KEY").never_says("never-shown");
+}
+
+#[test]
 fn a_bare_run_is_gated_by_the_configuration() {
     let sandbox = Sandbox::new();
     sandbox.configure("[gates]\ncheck = [\"test -f made.txt\"]\n");

@@ -21,6 +21,9 @@ const SURE_GROWTH: u64 = 64;
 /// A fresh conversation samples at least this warm: at the temperature that failed a small model fails the same way.
 const FRESH_TEMPERATURE: f32 = 0.5;
 
+/// After a call that brought nothing new: what is likely is what was just sent.
+const REPEAT_TEMPERATURE: f32 = 0.8;
+
 /// Tokens that stay free for what the estimate does not see (the frame of the chat template).
 const MARGIN: u64 = 48;
 
@@ -47,7 +50,9 @@ impl Pass<'_> {
             // A new conversation with the same seed would only bring the same answers.
             let pass = u64::from(self.order.number.0.saturating_sub(1));
             request.seed = self.agent.settings.seed.map(|seed| seed.wrapping_add(pass));
-            if matches!(self.order.start, PassStart::Fresh { .. }) {
+            if self.repeating {
+                request.temperature = request.temperature.max(REPEAT_TEMPERATURE);
+            } else if matches!(self.order.start, PassStart::Fresh { .. }) {
                 request.temperature = request.temperature.max(FRESH_TEMPERATURE);
             }
 

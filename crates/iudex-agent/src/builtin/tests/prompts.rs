@@ -58,9 +58,23 @@ async fn the_first_message_names_task_check_and_files() {
 #[tokio::test]
 async fn several_commands_are_told_as_several() {
     let mut bench = Bench::new(vec![done()]);
-    bench.gates[0].requirement = "cargo test\ncargo clippy".to_owned();
+    bench.gates[0].requirements = ["cargo test", "cargo clippy"].map(str::to_owned).to_vec();
     bench.first().await;
     assert!(bench.last_prompt().contains("only when each of these commands exits 0:\ncargo test\ncargo clippy"));
+}
+
+#[tokio::test]
+async fn a_command_of_several_lines_is_told_as_one() {
+    let mut bench = Bench::new(vec![done()]);
+    bench.gates[0].requirements = vec!["cd a\nmake".to_owned()];
+    bench.first().await;
+    assert!(bench.last_prompt().contains("only when this command exits 0:\ncd a\nmake"));
+
+    let mut bench = Bench::new(vec![done()]);
+    bench.gates[0].requirements = ["cd a\nmake", "cargo test"].map(str::to_owned).to_vec();
+    bench.first().await;
+    let wanted = "only when each of these 2 commands exits 0:\n(1)\ncd a\nmake\n(2)\ncargo test";
+    assert!(bench.last_prompt().contains(wanted), "{}", bench.last_prompt());
 }
 
 #[tokio::test]

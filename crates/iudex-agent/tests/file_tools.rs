@@ -408,21 +408,35 @@ async fn a_write_that_forgets_a_function_of_the_file_says_which() {
 }
 
 #[tokio::test]
-async fn a_small_model_has_to_send_a_write_that_forgets_a_function_twice() {
+async fn a_function_that_a_small_model_writes_alone_is_put_in_its_place() {
     let mut place = Place::new();
-    place.settings().asks_before_loss = true;
-    let before = "def one(x):\n    return x\n\ndef two():\n    return 2\n";
+    place.settings().writes_in_parts = true;
+    place.put("a.py", "def one(x):\r\n    return x\r\n\r\n\r\ndef two():\r\n    return 2\r\n");
+    let content = "```python\ndef one(x):\n    return 1\n```";
+    let result = place.call("write", json!({"path": "a.py", "content": content})).await;
+    assert!(result.ok && result.may_have_changed, "{}", result.text);
+    assert!(
+        result.text.contains("Only `def one(x):` was written, in its place; the rest of a.py stays: `def two():`.")
+    );
+    assert_eq!(place.get("a.py"), b"def one(x):\r\n    return 1\r\n\r\n\r\ndef two():\r\n    return 2\r\n");
+    let again = place.call("write", json!({"path": "a.py", "content": content})).await;
+    assert!(!again.may_have_changed && again.text.contains("already has this content"), "{}", again.text);
+}
+
+#[tokio::test]
+async fn what_is_no_part_of_the_file_has_to_be_sent_twice_by_a_small_model() {
+    let mut place = Place::new();
+    place.settings().writes_in_parts = true;
+    let before = "def one(x):\n    return x\n";
     place.put("a.py", before);
     let tools = place.tools();
     let write = |content: &str| json!({"path": "a.py", "content": content}).as_object().unwrap().clone();
-    let (short, other) = (write("def one(x):\n    return 1\n"), write("def one(x):\n    return 3\n"));
+    let (short, other) = (write("a.py:1: def one(x):"), write("x = 3\n"));
     for refused in [&short, &other, &short] {
         let result = tools.call("write", refused, &mut |_| {}).await;
-        assert!(!result.ok && !result.may_have_changed && result.text.contains("would lose `def two():`"));
+        assert!(!result.ok && !result.may_have_changed && result.text.contains("would lose `def one(x):`"));
         assert_eq!(place.get("a.py"), before.as_bytes());
     }
     assert!(tools.call("write", &short, &mut |_| {}).await.ok, "it was sent again as it was");
-    assert_eq!(place.get("a.py"), b"def one(x):\n    return 1\n");
-    let new = write("def one(x):\n    return 2\n\ndef three():\n    pass\n");
-    assert!(tools.call("write", &new, &mut |_| {}).await.ok, "nothing is lost");
+    assert_eq!(place.get("a.py"), b"a.py:1: def one(x):");
 }

@@ -106,7 +106,7 @@ impl Place {
             confinement,
             bash_time_limit: config.agent.bash_timeout.value,
             result_bytes: result_bytes(model.facts().window),
-            asks_before_loss: model.facts().is_small,
+            writes_in_parts: model.facts().is_small,
         });
         let mut notes = Vec::new();
         if config.run.net.value {

@@ -230,7 +230,7 @@ impl Bench {
             },
             bash_time_limit: Duration::from_secs(10),
             result_bytes: 16 * 1024,
-            asks_before_loss: false,
+            writes_in_parts: false,
         });
         Self {
             agent: BuiltinAgent::new(Rc::clone(&model) as Rc<dyn ChatModel>, tools, settings),

@@ -4,12 +4,12 @@
 
 mod arguments;
 mod bash;
+mod blocks;
 mod digest;
 mod edit;
 mod file;
 mod indent;
 mod lead;
-mod loss;
 mod matching;
 mod place;
 mod read;
@@ -44,8 +44,9 @@ pub struct ToolSettings {
     pub bash_time_limit: Duration,
     /// The most bytes that one result may take.
     pub result_bytes: usize,
-    /// Whether a `write` by which a file would lose functions has to be sent twice: for small models, which forget them.
-    pub asks_before_loss: bool,
+    /// Whether a `write` by which a file would lose functions replaces only those that it has: for small models, which take
+    /// the part that they change for the whole file.
+    pub writes_in_parts: bool,
 }
 
 /// The tools, ready to use.
@@ -133,9 +134,7 @@ impl ToolBox {
     pub async fn call(&self, tool: &str, arguments: &Map<String, Value>, on_line: &mut dyn FnMut(&str)) -> ToolResult {
         let outcome = match tool {
             "read" => read::run(&self.place, self.settings.result_bytes, arguments),
-            "write" => {
-                write::run(&self.place, self.settings.asks_before_loss.then_some(&self.refused_write), arguments)
-            }
+            "write" => write::run(&self.place, self.settings.writes_in_parts.then_some(&self.refused_write), arguments),
             "edit" => edit::run(&self.place, arguments),
             "bash" => bash::run(&self.settings, arguments, on_line).await,
             "search" => search::run(&self.place, self.settings.result_bytes, arguments).await,

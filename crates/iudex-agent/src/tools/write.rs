@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use iudex_model::ToolSpec;
 use serde_json::{Map, Value, json};
 
+use super::blocks::{self, Merged};
 use super::file::{self, Found};
 use super::place::{Place, Resolved};
 use super::text::{Document, Encoding};
-use super::{ToolResult, arguments, count, loss};
+use super::{ToolResult, arguments, count};
 
 /// Files above this size are replaced without a look at what they hold.
 const MOST_LOOKED_AT: u64 = 16 << 20;
@@ -25,37 +26,59 @@ pub(super) fn spec() -> ToolSpec {
     }
 }
 
-/// Where `asks` holds something, a write by which the file would lose functions is refused, and done only when it is sent
-/// again as it was; `asks` keeps the last one that was refused.
+/// With `in_parts` a write by which the file would lose functions replaces those that it has and leaves the others. Where
+/// it is not sure what belongs where, it is refused, and done only when it is sent again as it was; `in_parts` keeps the
+/// last one that was refused.
 pub(super) fn run(
     place: &Place,
-    asks: Option<&RefCell<Option<Map<String, Value>>>>,
+    in_parts: Option<&RefCell<Option<Map<String, Value>>>>,
     arguments: &Map<String, Value>,
 ) -> Result<ToolResult, String> {
     let target = place.for_writing(arguments::text(arguments, "path")?)?;
-    let content = arguments::text(arguments, "content")?;
-    if let Some(refused) = asks {
-        let again = refused.replace(None).is_some_and(|last| last == *arguments);
-        let before = if again { None } else { file::read_all(&target, MOST_LOOKED_AT).ok().flatten() };
-        let lost = before.map(|before| lost(&before, content)).unwrap_or_default();
-        if !lost.is_empty() {
-            *refused.borrow_mut() = Some(arguments.clone());
-            return Err(format!(
-                "Nothing was written: {} would lose {}. Send the whole file with all that stays. If that is meant, send the \
-                 same call again.",
+    let given = arguments::text(arguments, "content")?;
+    let inner = without_fence(&target.shown, given);
+    let content = inner.as_deref().unwrap_or(given);
+    let part = match in_parts {
+        Some(refused) => {
+            let again = refused.replace(None).is_some_and(|last| last == *arguments);
+            part_of(&target, content, again).inspect_err(|_| *refused.borrow_mut() = Some(arguments.clone()))?
+        }
+        None => None,
+    };
+    let mut result = match &part {
+        Some(merged) => {
+            let result = put(place, &target, &merged.text)?;
+            let note = format!(
+                "Only {} was written, in its place; the rest of {} stays: {}.",
+                merged.put.join(", "),
                 target.shown,
-                lost.join(", ")
-            ));
+                merged.kept.join(", ")
+            );
+            if result.may_have_changed { ToolResult { text: note, ..result } } else { result }
         }
+        None => put(place, &target, content)?,
+    };
+    if inner.is_some() {
+        result.text.push_str(" The ``` fence around the content was left out.");
     }
-    match without_fence(&target.shown, content) {
-        Some(inner) => {
-            let mut result = put(place, &target, &inner)?;
-            result.text.push_str(" The ``` fence around the content was left out.");
-            Ok(result)
-        }
-        None => put(place, &target, content),
+    Ok(result)
+}
+
+/// The file with the content in its place, when the content is only a part of it.
+fn part_of(target: &Resolved, content: &str, again: bool) -> Result<Option<Merged>, String> {
+    let before = file::read_all(target, MOST_LOOKED_AT).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(before) = before.map(|text| text.replace("\r\n", "\n")) else { return Ok(None) };
+    let merged = blocks::merge(&before, content);
+    let lost = blocks::lost(&before, content);
+    if merged.is_some() || lost.is_empty() || again {
+        return Ok(merged);
     }
+    Err(format!(
+        "Nothing was written: {} would lose {}. Send the whole file with all that stays. If that is meant, send the same \
+         call again.",
+        target.shown,
+        lost.join(", ")
+    ))
 }
 
 /// The content of the one fence that a small model wraps a whole file in, as if it answered a person. `None` when there
@@ -102,7 +125,7 @@ pub(super) fn put(place: &Place, target: &Resolved, content: &str) -> Result<Too
 }
 
 fn lost(before: &[u8], content: &str) -> Vec<String> {
-    str::from_utf8(before).map(|before| loss::between(before, content)).unwrap_or_default()
+    str::from_utf8(before).map(|before| blocks::lost(before, content)).unwrap_or_default()
 }
 
 /// The content with mark, encoding and line endings of what it replaces, and what is to be said about its encoding.

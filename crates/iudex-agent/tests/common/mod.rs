@@ -44,7 +44,7 @@ impl Place {
             },
             bash_time_limit: Duration::from_secs(20),
             result_bytes: 8_000,
-            asks_before_loss: false,
+            writes_in_parts: false,
         };
         Self { root, settings }
     }

@@ -415,9 +415,7 @@ async fn a_function_that_a_small_model_writes_alone_is_put_in_its_place() {
     let content = "```python\ndef one(x):\n    return 1\n```";
     let result = place.call("write", json!({"path": "a.py", "content": content})).await;
     assert!(result.ok && result.may_have_changed, "{}", result.text);
-    assert!(
-        result.text.contains("Only `def one(x):` was written, in its place; the rest of a.py stays: `def two():`.")
-    );
+    assert!(result.text.starts_with("a.py has the new `def one(x):` now, and all else as before."), "{}", result.text);
     assert_eq!(place.get("a.py"), b"def one(x):\r\n    return 1\r\n\r\n\r\ndef two():\r\n    return 2\r\n");
     let again = place.call("write", json!({"path": "a.py", "content": content})).await;
     assert!(!again.may_have_changed && again.text.contains("already has this content"), "{}", again.text);
@@ -439,4 +437,34 @@ async fn what_is_no_part_of_the_file_has_to_be_sent_twice_by_a_small_model() {
     }
     assert!(tools.call("write", &short, &mut |_| {}).await.ok, "it was sent again as it was");
     assert_eq!(place.get("a.py"), b"a.py:1: def one(x):");
+}
+
+#[tokio::test]
+async fn a_change_of_a_test_has_to_be_sent_twice_by_a_small_model() {
+    let mut place = Place::new();
+    place.settings().writes_in_parts = true;
+    place.put("test_a.py", "assert 1 == 2\n");
+    let tools = place.tools();
+    let edit = json!({"path": "test_a.py", "old": "2", "new": "1"}).as_object().unwrap().clone();
+    let refused = tools.call("edit", &edit, &mut |_| {}).await;
+    assert!(!refused.ok && refused.text.contains("test_a.py is a test"), "{}", refused.text);
+    assert_eq!(place.get("test_a.py"), b"assert 1 == 2\n");
+    assert!(tools.call("edit", &edit, &mut |_| {}).await.ok);
+    assert_eq!(place.get("test_a.py"), b"assert 1 == 1\n");
+    let new = json!({"path": "tests/test_b.py", "content": "assert True\n"}).as_object().unwrap().clone();
+    assert!(tools.call("write", &new, &mut |_| {}).await.ok, "a new test is welcome");
+}
+
+#[tokio::test]
+async fn a_placeholder_and_uses_of_what_is_gone_are_told() {
+    let place = Place::new();
+    place.put("a.py", "def f(x):\n    return x\n\ndef two():\n    return f(2)\n");
+    place.put("b.py", "from a import f\n\nprint(f\"{f(1)}\")\n");
+    let result = place.call("edit", json!({"path": "a.py", "old": "def f(x)", "new": "def add(x)"})).await;
+    let wanted =
+        "`f` is defined no longer and still used at:\na.py:5:     return f(2)\nb.py:1: from a import f\nb.py:3: print(";
+    assert!(result.text.contains(wanted), "{}", result.text);
+    let stub = "def g():\n    # Your implementation here\n";
+    let result = place.call("write", json!({"path": "c.py", "content": stub})).await;
+    assert!(result.ok && result.text.contains("placeholder") && result.text.contains("implementation here"));
 }

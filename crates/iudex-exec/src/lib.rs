@@ -6,6 +6,7 @@ mod bubblewrap;
 mod capture;
 mod command;
 mod environment;
+mod frames;
 mod guard;
 mod landlock;
 mod launch;
@@ -19,6 +20,7 @@ mod supervise;
 
 pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError};
 pub use environment::{child_environment, child_environment_without, path_outside, withheld};
+pub use frames::without_foreign_frames;
 pub use lines::plain_text;
 pub use policy::{Decision, PolicyContext, judge};
 pub use run::run;

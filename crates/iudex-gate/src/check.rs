@@ -350,11 +350,12 @@ impl Asked {
 }
 
 impl CheckGate {
-    /// Findings with paths as the agent writes them, relative to the work directory.
+    /// Findings with what the agent can use: paths relative to the work directory, no frames of foreign code.
     fn relative(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
         let prefix = format!("{}/", self.settings.work_dir.display());
         for finding in &mut findings {
-            finding.what = finding.what.replace(&prefix, "");
+            let what = iudex_exec::without_foreign_frames(&finding.what, &self.settings.work_dir);
+            finding.what = what.replace(&prefix, "");
         }
         findings
     }

@@ -74,7 +74,7 @@ pub(super) async fn run(
     })?;
     let is_cut = asked.is_some_and(|seconds| Duration::from_secs(seconds) > time_limit);
     let limit = Limit { time: time_limit, is_cut };
-    let text = report(&finished, limit, settings.confinement.network, script);
+    let text = report(&finished, limit, settings, script);
     Ok(ToolResult { ok: finished.end == End::Exited(0), ..ToolResult::changed(text) })
 }
 
@@ -105,8 +105,9 @@ fn judge(settings: &ToolSettings, script: &str) -> Decision {
 }
 
 /// What the model is told about a command that has ended.
-fn report(finished: &Finished, limit: Limit, network: bool, script: &str) -> String {
-    let mut text = readable(&finished.output.text());
+fn report(finished: &Finished, limit: Limit, settings: &ToolSettings, script: &str) -> String {
+    let network = settings.confinement.network;
+    let mut text = iudex_exec::without_foreign_frames(&readable(&finished.output.text()), &settings.work_dir);
     text.truncate(text.trim_end().len());
     let mut notes = Vec::new();
     match finished.end {

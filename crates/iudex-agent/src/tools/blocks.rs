@@ -20,8 +20,6 @@ pub(super) struct Merged {
     pub text: String,
     /// The first lines of the blocks that came from the new text.
     pub put: Vec<String>,
-    /// Those of the blocks that it did not have and that stay.
-    pub kept: Vec<String>,
 }
 
 /// Statements that stand together at the left edge.
@@ -58,7 +56,8 @@ pub(super) fn merge(before: &str, after: &str) -> Option<Merged> {
     }
     let mut placed = HashSet::new();
     let mut merged: Vec<Block<'_>> = Vec::new();
-    let (mut put, mut kept) = (Vec::new(), Vec::new());
+    let mut put = Vec::new();
+    let mut lacks_some = false;
     for block in &old {
         match counterpart(block, &old, &new) {
             Some(index) => {
@@ -68,14 +67,12 @@ pub(super) fn merge(before: &str, after: &str) -> Option<Merged> {
                 merged.push(Block { lead, blank: block.blank, ..new[index].clone() });
             }
             None => {
-                if block.name.is_some() {
-                    kept.push(block.shown());
-                }
+                lacks_some |= block.name.is_some();
                 merged.push(block.clone());
             }
         }
     }
-    if kept.is_empty() {
+    if !lacks_some {
         return None;
     }
     let gap = old.iter().map(|block| block.blank).max().unwrap_or_default().clamp(1, 2);
@@ -93,12 +90,21 @@ pub(super) fn merge(before: &str, after: &str) -> Option<Merged> {
             insert_statement(&mut merged, block, gap);
         }
     }
-    kept.truncate(MOST_NAMED);
     put.truncate(MOST_NAMED);
     let mut text = merged.iter().flat_map(Block::text).collect::<Vec<_>>().join("\n");
     text.truncate(text.trim_end().len());
     text.push('\n');
-    Some(Merged { text, put, kept })
+    Some(Merged { text, put })
+}
+
+/// The names of the functions and classes that a text defines at the left edge, as they are called.
+pub(super) fn defined(text: &str) -> HashSet<&str> {
+    let heads = parse(text).into_iter().filter_map(|block| block.name);
+    heads.filter_map(|head| head.rsplit_once(' ').map(|(_, name)| name)).filter(|name| is_word(name)).collect()
+}
+
+fn is_word(name: &str) -> bool {
+    name.chars().all(|c| c.is_alphanumeric() || c == '_') && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
 /// Puts a statement (an import, a constant) above the first block, unless it is there.
@@ -219,7 +225,6 @@ mod tests {
         let merged = merge(FILE, "def one(x):\n    return x + 1").unwrap();
         assert_eq!(merged.text, FILE.replace("    y = x + 1\n    return y\n", "    return x + 1\n"));
         assert_eq!(merged.put, ["`def one(x):`"]);
-        assert_eq!(merged.kept, ["`class Two:`", "`if __name__ == \"__main__\":`"]);
     }
 
     #[test]

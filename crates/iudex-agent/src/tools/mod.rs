@@ -13,6 +13,7 @@ mod lead;
 mod matching;
 mod place;
 mod read;
+mod remarks;
 mod search;
 mod text;
 mod walk;
@@ -44,8 +45,9 @@ pub struct ToolSettings {
     pub bash_time_limit: Duration,
     /// The most bytes that one result may take.
     pub result_bytes: usize,
-    /// Whether a `write` by which a file would lose functions replaces only those that it has: for small models, which take
-    /// the part that they change for the whole file.
+    /// For small models, which take the part that they change for the whole file, and a test for what is to be changed: a
+    /// `write` by which a file would lose functions replaces only those that it has, and a change of a test has to be sent
+    /// twice.
     pub writes_in_parts: bool,
 }
 
@@ -55,7 +57,7 @@ pub struct ToolBox {
     settings: ToolSettings,
     place: Place,
     specs: Vec<ToolSpec>,
-    /// The last write that was refused because of what it would lose.
+    /// The last change that has to be sent again if it is meant.
     refused_write: RefCell<Option<Map<String, Value>>>,
 }
 
@@ -85,6 +87,12 @@ impl ToolResult {
         Self { ok: false, ..Self::done(text) }
     }
 }
+
+/// Names that are gone and whose uses are looked for after one change.
+const MOST_NAMES_GONE: usize = 3;
+
+/// Places that are named of each.
+const MOST_USES: usize = 5;
 
 /// The longest line that shows what a call works on, in characters.
 const SUBJECT_CHARACTERS: usize = 100;
@@ -132,7 +140,17 @@ impl ToolBox {
 
     /// Runs a call whose arguments fit the schema.
     pub async fn call(&self, tool: &str, arguments: &Map<String, Value>, on_line: &mut dyn FnMut(&str)) -> ToolResult {
+        let before = if matches!(tool, "write" | "edit") { self.text_before(arguments) } else { None };
+        let test = before.as_ref().filter(|_| self.settings.writes_in_parts).and_then(|(path, _)| self.test_at(path));
         let outcome = match tool {
+            "write" | "edit" if test.is_some() && !self.is_sent_again(arguments) => {
+                self.refused_write.replace(Some(arguments.clone()));
+                Err(format!(
+                    "Nothing was written: {} is a test, and the check decides with it. Change the code that it tests. If the \
+                     task is to change this test, send the same call again.",
+                    test.unwrap_or_default()
+                ))
+            }
             "read" => read::run(&self.place, self.settings.result_bytes, arguments),
             "write" => write::run(&self.place, self.settings.writes_in_parts.then_some(&self.refused_write), arguments),
             "edit" => edit::run(&self.place, arguments),
@@ -141,8 +159,52 @@ impl ToolBox {
             unknown => Err(format!("There is no tool {unknown:?}. The tools are: read, write, edit, bash, search.")),
         };
         let mut result = outcome.unwrap_or_else(ToolResult::error);
+        if let Some((path, before)) = before
+            && result.may_have_changed
+        {
+            result.text.push_str(&self.remarks(&path, &before).await);
+        }
         result.text = bounded(result.text, self.settings.result_bytes);
         result
+    }
+
+    /// The file that a call is about to change and its text; nothing where it cannot be read.
+    fn text_before(&self, arguments: &Map<String, Value>) -> Option<(PathBuf, String)> {
+        let path = arguments.get("path").and_then(Value::as_str)?;
+        let target = self.place.for_writing(path).ok()?;
+        let text = remarks::text_of(&target.path).unwrap_or_default();
+        Some((target.path, text))
+    }
+
+    /// The name of an existing test.
+    fn test_at(&self, path: &Path) -> Option<String> {
+        let name = path.strip_prefix(&self.place.work_dir).unwrap_or(path);
+        (remarks::is_test(name) && path.is_file()).then(|| name.display().to_string())
+    }
+
+    fn is_sent_again(&self, arguments: &Map<String, Value>) -> bool {
+        self.refused_write.borrow().as_ref() == Some(arguments)
+    }
+
+    /// What is to be said about a change that was made.
+    async fn remarks(&self, path: &Path, before: &str) -> String {
+        let Some(after) = remarks::text_of(path) else { return String::new() };
+        let mut told = String::new();
+        if let Some(line) = remarks::placeholder(before, &after) {
+            told.push_str("\nIt holds a placeholder and no code yet: ");
+            told.push_str(&one_line(line, SUBJECT_CHARACTERS));
+            told.push_str("\nWrite the code itself.");
+        }
+        for name in remarks::names_gone(before, &after).into_iter().take(MOST_NAMES_GONE) {
+            let Ok(Some(uses)) = search::places(&self.place, &remarks::uses_of(&name), MOST_USES).await else {
+                continue;
+            };
+            told.push_str("\n`");
+            told.push_str(&name);
+            told.push_str("` is defined no longer and still used at:\n");
+            told.push_str(&uses);
+        }
+        told
     }
 
     /// A digest of names, sizes and times below the work directory (`.git` and ignored directories left out), to see

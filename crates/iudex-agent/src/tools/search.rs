@@ -97,6 +97,20 @@ pub(super) async fn run(
     Ok(ToolResult::done(report(&hits, &pattern, &target.shown, literal, has_glob)))
 }
 
+/// The first lines that match, as `path:line: text`; `None` when there are none. For what the agent says by itself.
+pub(super) async fn places(place: &Place, pattern: &str, most: usize) -> Result<Option<String>, String> {
+    const ROOM: usize = 4_000;
+    let query = build_query(&place.work_dir, pattern, None)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let _guard = StopOnDrop(Arc::clone(&stop));
+    let reach = place.clone();
+    let hits = tokio::task::spawn_blocking(move || search(&reach, &reach.work_dir, &query, ROOM, &stop))
+        .await
+        .map_err(|error| format!("the search failed: {error}"))?;
+    let lines: Vec<String> = hits.lines.into_iter().take(most).collect();
+    Ok((!lines.is_empty()).then(|| lines.join("\n")))
+}
+
 fn build_query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, String> {
     let build = |literal: bool| {
         RegexMatcherBuilder::new().case_smart(true).multi_line(true).crlf(true).fixed_strings(literal).build(pattern)

@@ -48,12 +48,8 @@ pub(super) fn run(
     let mut result = match &part {
         Some(merged) => {
             let result = put(place, &target, &merged.text)?;
-            let note = format!(
-                "Only {} was written, in its place; the rest of {} stays: {}.",
-                merged.put.join(", "),
-                target.shown,
-                merged.kept.join(", ")
-            );
+            // What stays is not named: a small model writes it into the file as a comment.
+            let note = format!("{} has the new {} now, and all else as before.", target.shown, merged.put.join(", "));
             if result.may_have_changed { ToolResult { text: note, ..result } } else { result }
         }
         None => put(place, &target, content)?,

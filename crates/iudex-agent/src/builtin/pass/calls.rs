@@ -91,7 +91,7 @@ impl Pass<'_> {
             stuck::Progress::Moving if result.ok && self.is_refused_state(call) => {
                 Some(prompt::REFUSED_STATE.to_owned())
             }
-            stuck::Progress::Moving if changed && result.ok && self.wants_hint(call) => {
+            stuck::Progress::Moving if self.changed && result.ok && self.wants_hint(call) => {
                 Some(prompt::after_change(self.agent.format))
             }
             _ => None,
@@ -112,9 +112,16 @@ impl Pass<'_> {
         if let Some(why) = result.blocked {
             return Some(PassEnd::Blocked { why });
         }
-        // What writes stays: the model is told to change a file.
-        if matches!(progress, stuck::Progress::Intervene(_)) && !is_writing(call) {
-            self.barred = Some((call.name.clone(), BARRED_ANSWERS));
+        match progress {
+            // It goes on writing what is there: what it wants to do is done.
+            stuck::Progress::SeenBefore | stuck::Progress::Intervene(_) if is_writing(call) && self.changed => {
+                self.barred = Some((call.name.clone(), 0));
+            }
+            // While no file has changed what writes stays: the model is told to change one.
+            stuck::Progress::Intervene(_) if !is_writing(call) => {
+                self.barred = Some((call.name.clone(), BARRED_ANSWERS));
+            }
+            _ => {}
         }
         self.act_on(progress, title)
     }

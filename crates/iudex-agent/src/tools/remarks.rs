@@ -1,0 +1,97 @@
+//! What is said about a change besides that it was made: a placeholder in place of code, and names that are gone and
+//! still used. Small models overlook both.
+//!
+//! Never: a judgement about the work. Each remark is a fact about files.
+
+use std::path::Path;
+
+use super::blocks;
+
+/// Larger files are not compared.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What models write where code should stand, in lower case.
+const PLACEHOLDERS: [&str; 10] = [
+    "your implementation here",
+    "your code here",
+    "implementation goes here",
+    "code goes here",
+    "implement this function",
+    "implement the function",
+    "add implementation",
+    "rest of the code",
+    "existing code here",
+    "remaining code",
+];
+
+/// The text of a file before a change, when it can be compared.
+pub(super) fn text_of(path: &Path) -> Option<String> {
+    let metadata = std::fs::metadata(path).ok().filter(|metadata| metadata.is_file() && metadata.len() <= MOST_BYTES);
+    metadata.and_then(|_| std::fs::read_to_string(path).ok())
+}
+
+/// The placeholder that is in `after` and was not in `before`, as it stands there.
+pub(super) fn placeholder<'t>(before: &str, after: &'t str) -> Option<&'t str> {
+    let is_one = |line: &&str| {
+        let line = line.to_lowercase();
+        PLACEHOLDERS.iter().any(|known| line.contains(known))
+            && ["#", "//", "/*", "--", "<!--"].iter().any(|mark| line.contains(mark))
+    };
+    after.lines().find(|line| is_one(line) && !before.contains(line.trim())).map(str::trim)
+}
+
+/// True for a path under which the usual test runners look for tests.
+pub(super) fn is_test(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let by_name =
+        stem.starts_with("test_") || ["_test", ".test", ".spec", "_spec"].iter().any(|end| stem.ends_with(end));
+    let places = ["test", "tests", "spec", "__tests__"];
+    let mut above = path.parent().into_iter().flat_map(Path::components);
+    by_name || stem == "tests" || above.any(|part| places.iter().any(|place| part.as_os_str() == *place))
+}
+
+/// Names of functions and classes that `before` defines at the left edge and `after` does not.
+pub(super) fn names_gone(before: &str, after: &str) -> Vec<String> {
+    let there = blocks::defined(after);
+    let mut gone: Vec<String> =
+        blocks::defined(before).into_iter().filter(|name| !there.contains(name)).map(str::to_owned).collect();
+    gone.sort();
+    gone
+}
+
+/// A pattern for places that call a name or import it.
+pub(super) fn uses_of(name: &str) -> String {
+    format!(r"(?-i:\b{name}\s*\(|\b(import|use|require)\b.*\b{name}\b)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_new_placeholders_in_comments_count() {
+        let stub = "def merge(a):\n    # Your implementation here\n";
+        assert_eq!(placeholder("", stub), Some("# Your implementation here"));
+        assert_eq!(placeholder(stub, stub), None);
+        assert_eq!(placeholder("", "print('your code here')\n"), None);
+    }
+
+    #[test]
+    fn tests_are_known_by_their_names_and_places() {
+        for path in
+            ["test_a.py", "a_test.go", "src/a.test.ts", "a.spec.js", "a_spec.rb", "tests/run.rs", "src/tests.rs"]
+        {
+            assert!(is_test(Path::new(path)), "{path}");
+        }
+        for path in ["latest.py", "contest.go", "src/testing.rs", "spec.md", "a.py"] {
+            assert!(!is_test(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_gone_are_found_by_their_words() {
+        let before = "def f(a):\n    return a\n\nclass Two:\n    x = 1\n\nfn three() {\n    1\n}\n";
+        let after = "def add(a):\n    return a\n\nclass Two(One):\n    x = 1\n";
+        assert_eq!(names_gone(before, after), ["f", "three"]);
+    }
+}

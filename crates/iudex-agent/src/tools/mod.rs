@@ -72,11 +72,13 @@ pub struct ToolResult {
     pub blocked: Option<String>,
     /// True when a file may have been changed.
     pub may_have_changed: bool,
+    /// True when what was written is plainly not finished.
+    pub is_open: bool,
 }
 
 impl ToolResult {
     fn done(text: impl Into<String>) -> Self {
-        Self { ok: true, text: text.into(), blocked: None, may_have_changed: false }
+        Self { ok: true, text: text.into(), blocked: None, may_have_changed: false, is_open: false }
     }
 
     fn changed(text: impl Into<String>) -> Self {
@@ -162,7 +164,7 @@ impl ToolBox {
         if let Some((path, before)) = before
             && result.may_have_changed
         {
-            result.text.push_str(&self.remarks(&path, &before).await);
+            self.remark(&mut result, &path, &before).await;
         }
         result.text = bounded(result.text, self.settings.result_bytes);
         result
@@ -186,14 +188,15 @@ impl ToolBox {
         self.refused_write.borrow().as_ref() == Some(arguments)
     }
 
-    /// What is to be said about a change that was made.
-    async fn remarks(&self, path: &Path, before: &str) -> String {
-        let Some(after) = remarks::text_of(path) else { return String::new() };
-        let mut told = String::new();
+    /// Adds what is to be said about a change that was made.
+    async fn remark(&self, result: &mut ToolResult, path: &Path, before: &str) {
+        let Some(after) = remarks::text_of(path) else { return };
+        let told = &mut result.text;
         if let Some(line) = remarks::placeholder(before, &after) {
             told.push_str("\nIt holds a placeholder and no code yet: ");
             told.push_str(&one_line(line, SUBJECT_CHARACTERS));
-            told.push_str("\nWrite the code itself.");
+            told.push_str("\nThat solves nothing. Write the file again with every line of the code.");
+            result.is_open = true;
         }
         for name in remarks::names_gone(before, &after).into_iter().take(MOST_NAMES_GONE) {
             let Ok(Some(uses)) = search::places(&self.place, &remarks::uses_of(&name), MOST_USES).await else {
@@ -203,8 +206,8 @@ impl ToolBox {
             told.push_str(&name);
             told.push_str("` is defined no longer and still used at:\n");
             told.push_str(&uses);
+            result.is_open = true;
         }
-        told
     }
 
     /// A digest of names, sizes and times below the work directory (`.git` and ignored directories left out), to see

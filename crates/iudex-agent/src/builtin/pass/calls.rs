@@ -84,14 +84,14 @@ impl Pass<'_> {
 
         let what = format!("{} {}", call.name, Value::Object(call.arguments.clone()));
         let progress = self.stuck.step(&what, &result.text, changed);
-        self.repeating = progress != stuck::Progress::Moving;
+        self.repeating = progress != stuck::Progress::Moving || (is_writing(call) && !changed);
         let mut text = result.text.clone();
         let hint = match progress {
             stuck::Progress::SeenBefore => Some(prompt::seen_before(self.agent.format)),
             stuck::Progress::Moving if result.ok && self.is_refused_state(call) => {
                 Some(prompt::REFUSED_STATE.to_owned())
             }
-            stuck::Progress::Moving if self.changed && result.ok && self.wants_hint(call) => {
+            stuck::Progress::Moving if self.changed && result.ok && !result.is_open && self.wants_hint(call) => {
                 Some(prompt::after_change(self.agent.format))
             }
             _ => None,

@@ -149,6 +149,7 @@ cases! {
     tests_are_deleted
     the_same_call_40_times
     the_same_call_40_times_with_a_gate
+    the_same_prompt_count_for_every_request
     time_is_spent_and_the_check_is_red
     time_is_spent_in_the_middle_of_a_pass
     tokens_are_spent_and_the_check_is_green

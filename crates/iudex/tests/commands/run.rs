@@ -166,9 +166,11 @@ fn openings(sandbox: &Sandbox, settings: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_small_model_is_shown_the_files_at_first_and_in_a_fresh_conversation_their_names() {
-    let [first, fresh] = &openings(&Sandbox::new(), &json!({"small": true}))[..] else { panic!("two conversations") };
-    assert!(first.contains("=== fruit.txt\napple\n"), "{first}");
+fn a_small_model_is_shown_the_files_anew_in_each_pass_and_in_a_fresh_conversation_their_names() {
+    let openings = openings(&Sandbox::new(), &json!({"small": true}));
+    let [first, again, fresh] = &openings[..] else { panic!("three openings: {openings:?}") };
+    assert!(first.contains("=== fruit.txt\napple\n") && !first.contains("made.txt"), "{first}");
+    assert!(again.contains("=== fruit.txt\napple\n=== made.txt\n1\n"), "{again}");
     assert!(fresh.contains("Files: fruit.txt, made.txt") && !fresh.contains("apple"), "{fresh}");
 }
 

@@ -60,7 +60,7 @@ fn environment() -> Examined {
     if withheld.is_empty() {
         return good("environment", "nothing is withheld from commands");
     }
-    good("environment", &format!("withheld from commands, since it looks like secrets: {}", withheld.join(", ")))
+    good("environment", format!("withheld from commands, since it looks like secrets: {}", withheld.join(", ")))
 }
 
 fn program(name: &str, path: &OsStr) -> Examined {

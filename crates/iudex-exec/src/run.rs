@@ -133,7 +133,7 @@ async fn once(
         }
     };
     // After a time-out everything was killed, and nothing of it was left behind.
-    let (end, left_behind) = if follow.ending != Ending::No { (End::TimedOut, 0) } else { (end, left_behind) };
+    let (end, left_behind) = if follow.ending == Ending::No { (end, left_behind) } else { (End::TimedOut, 0) };
     let Report { restored, lost, notes } = follow.report;
     if let Some(first) = lost.first() {
         let message = format!(

@@ -205,11 +205,13 @@ impl CheckGate {
                 (CommandEnd::TimedOut, true) => "did not run".to_owned(),
                 (end, _) => end.to_string(),
             };
-            return Ok(Some(Failure {
-                heading: words::of_red(command, asked.limits[index], scan),
-                fingerprint: fingerprint::of_failure(&command.command, &end, scan),
-                scan,
-            }));
+            // Where it was when it was interrupted is chance.
+            let fingerprint = if command.end == CommandEnd::TimedOut {
+                fingerprint::digest([command.command.as_str(), &end].into_iter())
+            } else {
+                fingerprint::of_failure(&command.command, &end, scan)
+            };
+            return Ok(Some(Failure { heading: words::of_red(command, asked.limits[index], scan), fingerprint, scan }));
         }
         let Some(before) = self.tests_before(index) else { return Ok(None) };
         let word = match command.tests {
@@ -352,10 +354,9 @@ impl Asked {
 impl CheckGate {
     /// Findings with what the agent can use: paths relative to the work directory, no frames of foreign code.
     fn relative(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
-        let prefix = format!("{}/", self.settings.work_dir.display());
         for finding in &mut findings {
             let what = iudex_exec::without_foreign_frames(&finding.what, &self.settings.work_dir);
-            finding.what = what.replace(&prefix, "");
+            finding.what = what;
         }
         findings
     }

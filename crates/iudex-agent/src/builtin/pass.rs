@@ -49,6 +49,7 @@ impl<'a> Pass<'a> {
     pub(super) fn new(agent: &'a mut BuiltinAgent, order: PassOrder<'a>, context: &'a PassContext<'a>) -> Self {
         let stuck = StuckDetector::new(agent.settings.stuck_threshold);
         let digest = agent.tools.state_digest();
+        agent.tools.begin_pass();
         Self {
             agent,
             order,

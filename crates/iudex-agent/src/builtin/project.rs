@@ -106,11 +106,17 @@ pub(super) fn contents(dir: &Path, tokens: u64, mentioned: &str) -> Told {
 
 /// Files that a task names and that there are not, a line each: a small model takes the name of a file that it should
 /// write for one that it should read, or for a package to install.
-pub(super) fn missing(dir: &Path, task: &str) -> String {
+/// Not where a file of that name stands in what is `told` of the project.
+pub(super) fn missing(dir: &Path, task: &str, told: &str) -> String {
     let mut named: Vec<&str> = Vec::new();
     for word in task.split(|c: char| c.is_whitespace() || "`'\"(),;<>[]{}".contains(c)) {
         let word = word.trim_end_matches(['.', ':', '!', '?']);
-        if is_file_name(word) && !named.contains(&word) && std::fs::symlink_metadata(dir.join(word)).is_err() {
+        let base = word.rsplit('/').next().unwrap_or(word);
+        if is_file_name(word)
+            && !told.contains(base)
+            && !named.contains(&word)
+            && std::fs::symlink_metadata(dir.join(word)).is_err()
+        {
             named.push(word);
         }
     }
@@ -163,7 +169,8 @@ mod tests {
             ("Nothing here.", ""),
         ];
         for (task, wanted) in cases {
-            assert_eq!(missing(dir.path(), task), wanted, "{task}");
+            assert_eq!(missing(dir.path(), task, ""), wanted, "{task}");
         }
+        assert_eq!(missing(dir.path(), "Fix there.rs.", "Files: src/there.rs"), "");
     }
 }

@@ -46,19 +46,19 @@ pub(super) fn wire_tools(format: ActionFormat, tools: &[ToolSpec]) -> Vec<WireTo
 pub(super) fn opening(order: &PassOrder<'_>, notes: Option<&str>, work_dir: &Path, window: u64) -> (Opening, bool) {
     let task = format!("Task: {}", order.task.to_prompt());
     let mut gates = gates(order.gates);
-    if let Some(failing) = order.failing.filter(|_| order.strategy == PromptStrategy::Plain) {
-        // A model that sees the failure goes to the place of the fault instead of looking for it. Where it has the files
-        // before its eyes a small one would treat the message instead of the fault.
-        gates.push_str("\n\nAt the moment: ");
-        gates.push_str(failing);
-    }
-    let mentioned = format!("{task}\n{gates}");
+    let failing = order.failing.map(|failing| format!("\n\nAt the moment: {failing}")).unwrap_or_default();
+    let mentioned = format!("{task}\n{gates}{failing}");
     let told = match order.strategy {
         PromptStrategy::Plain => project::names(work_dir),
         PromptStrategy::WithFiles => project::contents(work_dir, MOST_FILE_TOKENS.min(window / 4), &mentioned),
     };
+    // A model that sees the failure goes to the place of the fault instead of looking for it. Where it has all files before
+    // its eyes a small one would treat the message instead of the fault.
+    if order.strategy == PromptStrategy::Plain || !told.is_all {
+        gates.push_str(&failing);
+    }
     let mut files = told.text;
-    let missing = project::missing(work_dir, &task);
+    let missing = project::missing(work_dir, &task, &files);
     if !missing.is_empty() {
         files.push('\n');
         files.push_str(&missing);

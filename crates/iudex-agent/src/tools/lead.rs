@@ -46,11 +46,13 @@ pub(super) fn rest(flat: &str, start: usize, end: usize, new: &str) -> Option<Re
         }
     }
     let rest: Vec<&str> = lines.skip_while(|line| blank(line)).collect();
-    let is_body = |line: &&str| blank(line) || indent::of(line).len() > indent::of(head).len();
-    if rest.is_empty() || !rest.iter().all(is_body) {
+    let (written, wanted) = (indent::of(head), indent::of(above[opening]));
+    let is_body = |line: &&str| blank(line) || (line.starts_with(written) && indent::of(line).len() > written.len());
+    let least = rest.iter().filter(|line| !blank(line)).map(|line| indent::of(line).len()).min()?;
+    // Text that is indented in another way than the file does not fit in.
+    if !rest.iter().all(is_body) || least - written.len() + wanted.len() != depth {
         return None;
     }
-    let (written, wanted) = (indent::of(head), indent::of(above[opening]));
     let moved = rest.iter().map(|line| match line.strip_prefix(written) {
         Some(inner) if !blank(line) => format!("{wanted}{inner}"),
         _ => String::new(),

@@ -123,6 +123,11 @@ impl ToolBox {
         self.settings.result_bytes = bytes;
     }
 
+    /// A pass begins: nothing that was refused before counts as sent again.
+    pub fn begin_pass(&self) {
+        self.refused_write.replace(None);
+    }
+
     /// The tools as a model sees them. Byte-stable.
     pub fn specs(&self) -> &[ToolSpec] {
         &self.specs
@@ -148,7 +153,7 @@ impl ToolBox {
             "write" | "edit" if test.is_some() && !self.is_sent_again(arguments) => {
                 self.refused_write.replace(Some(arguments.clone()));
                 Err(format!(
-                    "Nothing was written: {} is a test, and the check decides with it. Change the code that it tests. If the \
+                    "Nothing was written: {} is a test. Change the code that it tests. If the \
                      task is to change this test, send the same call again.",
                     test.unwrap_or_default()
                 ))
@@ -195,13 +200,18 @@ impl ToolBox {
         if let Some(line) = remarks::placeholder(before, &after) {
             told.push_str("\nIt holds a placeholder and no code yet: ");
             told.push_str(&one_line(line, SUBJECT_CHARACTERS));
-            told.push_str("\nThat solves nothing. Write the file again with every line of the code.");
+            told.push_str("\nPut the code itself there.");
             result.is_open = true;
         }
         for name in remarks::names_gone(before, &after).into_iter().take(MOST_NAMES_GONE) {
             let Ok(Some(uses)) = search::places(&self.place, &remarks::uses_of(&name), MOST_USES).await else {
                 continue;
             };
+            let is_use = |line: &&str| !line.splitn(3, ':').nth(2).is_some_and(remarks::is_definition);
+            let uses = uses.lines().filter(is_use).collect::<Vec<_>>().join("\n");
+            if uses.is_empty() {
+                continue;
+            }
             told.push_str("\n`");
             told.push_str(&name);
             told.push_str("` is defined no longer and still used at:\n");

@@ -11,17 +11,14 @@ use super::blocks;
 const MOST_BYTES: u64 = 1 << 20;
 
 /// What models write where code should stand, in lower case.
-const PLACEHOLDERS: [&str; 10] = [
+const PLACEHOLDERS: [&str; 7] = [
     "your implementation here",
     "your code here",
     "implementation goes here",
     "code goes here",
-    "implement this function",
-    "implement the function",
-    "add implementation",
-    "rest of the code",
+    "rest of the code here",
     "existing code here",
-    "remaining code",
+    "remaining code here",
 ];
 
 /// The text of a file before a change, when it can be compared.
@@ -32,10 +29,10 @@ pub(super) fn text_of(path: &Path) -> Option<String> {
 
 /// The placeholder that is in `after` and was not in `before`, as it stands there.
 pub(super) fn placeholder<'t>(before: &str, after: &'t str) -> Option<&'t str> {
+    let is_comment = |line: &str| ["#", "//", "/*", "--", "<!--"].iter().any(|mark| line.trim().starts_with(mark));
     let is_one = |line: &&str| {
         let line = line.to_lowercase();
-        PLACEHOLDERS.iter().any(|known| line.contains(known))
-            && ["#", "//", "/*", "--", "<!--"].iter().any(|mark| line.contains(mark))
+        is_comment(&line) && PLACEHOLDERS.iter().any(|known| line.contains(known))
     };
     after.lines().find(|line| is_one(line) && !before.contains(line.trim())).map(str::trim)
 }
@@ -59,9 +56,14 @@ pub(super) fn names_gone(before: &str, after: &str) -> Vec<String> {
     gone
 }
 
+/// True for a line that defines something itself.
+pub(super) fn is_definition(line: &str) -> bool {
+    !blocks::lost(line.trim(), "").is_empty()
+}
+
 /// A pattern for places that call a name or import it.
 pub(super) fn uses_of(name: &str) -> String {
-    format!(r"(?-i:\b{name}\s*\(|\b(import|use|require)\b.*\b{name}\b)")
+    format!(r"(?-i:(?:^|[^.\w]){name}\s*\(|\b(import|use|require)\b.*\b{name}\b)")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use iudex_model::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use super::blocks::{self, Merged};
+use super::blocks;
 use super::file::{self, Found};
 use super::place::{Place, Resolved};
 use super::text::{Document, Encoding};
@@ -45,15 +45,15 @@ pub(super) fn run(
         }
         None => None,
     };
-    let mut result = match &part {
-        Some(merged) => {
-            let result = put(place, &target, &merged.text)?;
-            // What stays is not named: a small model writes it into the file as a comment.
-            let note = format!("{} has the new {} now, and all else as before.", target.shown, merged.put.join(", "));
-            if result.may_have_changed { ToolResult { text: note, ..result } } else { result }
-        }
-        None => put(place, &target, content)?,
-    };
+    let mut result = put(place, &target, part.as_deref().unwrap_or(content))?;
+    if part.is_some() && result.may_have_changed {
+        // What stays is not named: a small model writes it into the file as a comment.
+        result.text = format!(
+            "{} has the new {} now, and all else as before. To take code out, use edit.",
+            target.shown,
+            blocks::heads(content).join(", ")
+        );
+    }
     if inner.is_some() {
         result.text.push_str(" The ``` fence around the content was left out.");
     }
@@ -61,10 +61,13 @@ pub(super) fn run(
 }
 
 /// The file with the content in its place, when the content is only a part of it.
-fn part_of(target: &Resolved, content: &str, again: bool) -> Result<Option<Merged>, String> {
+fn part_of(target: &Resolved, content: &str, again: bool) -> Result<Option<String>, String> {
     let before = file::read_all(target, MOST_LOOKED_AT).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-    let Some(before) = before.map(|text| text.replace("\r\n", "\n")) else { return Ok(None) };
-    let merged = blocks::merge(&before, content);
+    let Some(before) = before else { return Ok(None) };
+    let is_python = target.path.extension().is_some_and(|ending| ending == "py");
+    let is_crlf = before.contains("\r\n") && !before.replace("\r\n", "").contains('\n');
+    let text = if is_crlf { before.replace("\r\n", "\n") } else { before.clone() };
+    let merged = if is_python && !content.contains('\r') { blocks::merge(&text, content) } else { None };
     let lost = blocks::lost(&before, content);
     if merged.is_some() || lost.is_empty() || again {
         return Ok(merged);

@@ -84,7 +84,7 @@ impl Pass<'_> {
 
         let what = format!("{} {}", call.name, Value::Object(call.arguments.clone()));
         let progress = self.stuck.step(&what, &result.text, changed);
-        self.repeating = progress != stuck::Progress::Moving || (is_writing(call) && !changed);
+        self.repeating = progress != stuck::Progress::Moving || (is_writing(call) && result.ok && !changed);
         let mut text = result.text.clone();
         let hint = match progress {
             stuck::Progress::SeenBefore => Some(prompt::seen_before(self.agent.format)),

@@ -284,7 +284,7 @@ async fn calls_behind_a_blocked_one_are_told_that_they_did_not_run() {
 #[tokio::test]
 async fn a_write_that_repeats_stays_offered_until_it_has_changed_something() {
     let offers = |bench: &Bench| -> Vec<bool> {
-        let has_write = |schema: &serde_json::Value| schema.to_string().contains(r#""const":"write""#);
+        let has_write = |schema: &Value| schema.to_string().contains(r#""const":"write""#);
         bench.requests().iter().map(|request| has_write(request.schema.as_ref().unwrap())).collect()
     };
     let mut bench = Bench::new(vec![write("a.py", "1\n"); 5]);

@@ -13,14 +13,15 @@ pub fn without_foreign_frames(text: &str, directory: &Path) -> String {
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
     let (mut at, mut skipped) = (0, 0);
     while at < lines.len() {
-        let Some(file) = file_of(lines[at]) else {
+        let Some(file) = file_of_frame(lines[at]) else {
             say_skipped(&mut out, &mut skipped);
             out.push(lines[at].to_owned());
             at += 1;
             continue;
         };
         let end = at + 1 + lines[at + 1..].iter().take_while(|line| line.starts_with("    ")).count();
-        let is_last = lines.get(end).is_none_or(|line| file_of(line).is_none() && !line.starts_with("  [Previous"));
+        let is_last =
+            lines.get(end).is_none_or(|line| file_of_frame(line).is_none() && !line.starts_with("  [Previous"));
         let is_foreign = file.starts_with('<') || (file.starts_with('/') && !file.starts_with(&prefix));
         if is_foreign && !is_last {
             skipped += 1;
@@ -43,9 +44,14 @@ fn say_skipped(out: &mut Vec<String>, skipped: &mut u32) {
     *skipped = 0;
 }
 
-/// The file of a line `  File "x.py", line 3, in name`.
-fn file_of(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("  File \"")?;
+/// The file of a line as it stands in a traceback, indented by two spaces.
+fn file_of_frame(line: &str) -> Option<&str> {
+    python_place(line.strip_prefix("  ")?)
+}
+
+/// The file of `File "x.py", line 3, in name`.
+pub fn python_place(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("File \"")?;
     let (file, after) = rest.split_once("\", line ")?;
     after.starts_with(|c: char| c.is_ascii_digit()).then_some(file)
 }

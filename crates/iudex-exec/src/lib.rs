@@ -20,7 +20,7 @@ mod supervise;
 
 pub use command::{Captured, CommandSpec, End, Finished, OutputSpec, StartError};
 pub use environment::{child_environment, child_environment_without, path_outside, withheld};
-pub use frames::without_foreign_frames;
+pub use frames::{python_place, without_foreign_frames};
 pub use lines::plain_text;
 pub use policy::{Decision, PolicyContext, judge};
 pub use run::run;

@@ -190,7 +190,7 @@ impl CheckGate {
         }
         let fingerprint = fingerprint::digest(failures.iter().map(|failure| failure.fingerprint.as_str()));
         Ruling::Rework(Rework {
-            findings: self.relative(findings(&failures, context.finding_tokens)),
+            findings: findings(&failures, context.finding_tokens, &self.settings.work_dir),
             fingerprint: Fingerprint(fingerprint),
             evidence: Some(asked.evidence),
         })
@@ -351,17 +351,6 @@ impl Asked {
     }
 }
 
-impl CheckGate {
-    /// Findings with what the agent can use: paths relative to the work directory, no frames of foreign code.
-    fn relative(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
-        for finding in &mut findings {
-            let what = iudex_exec::without_foreign_frames(&finding.what, &self.settings.work_dir);
-            finding.what = what;
-        }
-        findings
-    }
-}
-
 /// `1 process`, `3 processes`.
 fn processes(count: u32) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
@@ -374,21 +363,27 @@ struct Failure<'a> {
     scan: &'a Scan,
 }
 
-/// Writes the findings of all red commands into the room that they share.
-fn findings(failures: &[Failure<'_>], tokens: u64) -> Vec<Finding> {
+/// Writes the findings of all red commands into the room that they share, without frames of foreign code.
+fn findings(failures: &[Failure<'_>], tokens: u64, work_dir: &Path) -> Vec<Finding> {
+    let texts = fitting(failures, tokens).into_iter();
+    texts.map(|text| Finding::new(iudex_exec::without_foreign_frames(&text, work_dir))).collect()
+}
+
+/// The texts of all red commands in at most so many tokens.
+fn fitting(failures: &[Failure<'_>], tokens: u64) -> Vec<String> {
     let most = usize::try_from(tokens).unwrap_or(usize::MAX);
     let mut room = most.saturating_mul(MOST_BYTES_OF_A_TOKEN);
     for _ in 0..8 {
         let texts = share(failures, room);
         let used = texts.iter().map(|text| most_tokens(text)).sum::<u64>();
         if used <= tokens {
-            return texts.into_iter().map(Finding::new).collect();
+            return texts;
         }
         let length: usize = texts.iter().map(String::len).sum();
         room = length * most / usize::try_from(used).unwrap_or(usize::MAX) * 19 / 20;
     }
     // No byte is counted as more than two tokens.
-    share(failures, room.min(most / 2)).into_iter().map(Finding::new).collect()
+    share(failures, room.min(most / 2))
 }
 
 /// Equal shares; what one failure does not need goes to those after it.

@@ -44,7 +44,7 @@ fn without_source<'l>(lines: impl Iterator<Item = &'l String>) -> impl Iterator<
     let mut place = None;
     lines.filter(move |line| {
         let depth = line.len() - line.trim_start().len();
-        if line.trim_start().starts_with("File \"") && line.contains("\", line ") {
+        if iudex_exec::python_place(line.trim_start()).is_some() {
             place = Some(depth);
             return true;
         }

@@ -20,8 +20,8 @@ const MOST_FILE_TOKENS: u64 = 2_000;
 pub(super) fn system(format: ActionFormat, tools: &[ToolSpec]) -> String {
     format!(
         "You are a coding agent. You work in the current directory of a project; paths are relative to it.\n{}\nRead a \
-         file before you edit it, unless its text is here already. Write complete code, no placeholders. Change files until the task is solved, then finish. \
-         Do not send the same call again while no file has changed.",
+         file before you edit it, unless its text is here already. Write complete code, no placeholders. Change files \
+         until the task is solved, then finish. Do not send the same call again while no file has changed.",
         instructions(format, tools)
     )
 }
@@ -76,14 +76,13 @@ fn gates(briefs: &[GateBrief]) -> String {
         }
         let requirements: Vec<&str> = brief.requirements.iter().map(|one| one.trim_end()).collect();
         let is_long = requirements.len() > 1 && requirements.iter().any(|one| one.contains('\n'));
-        let _ = match (brief.kind, requirements.len()) {
-            (GateKind::Check, 0 | 1) => writeln!(text, "The work is accepted only when this command exits 0:"),
-            (GateKind::Check, number) if is_long => {
-                writeln!(text, "The work is accepted only when each of these {number} commands exits 0:")
-            }
-            (GateKind::Check, _) => writeln!(text, "The work is accepted only when each of these commands exits 0:"),
-            _ => writeln!(text, "The work is accepted only when this holds ({}):", brief.name),
+        let what = match (brief.kind, requirements.len()) {
+            (GateKind::Check, 0 | 1) => "this command exits 0".to_owned(),
+            (GateKind::Check, number) if is_long => format!("each of these {number} commands exits 0"),
+            (GateKind::Check, _) => "each of these commands exits 0".to_owned(),
+            _ => format!("this holds ({})", brief.name),
         };
+        let _ = writeln!(text, "The work is accepted only when {what}:");
         for (index, requirement) in requirements.iter().enumerate() {
             if is_long {
                 let _ = writeln!(text, "({})", index + 1);

@@ -57,6 +57,11 @@ pub(super) fn defined(text: &str) -> HashSet<&str> {
     at_edge.filter_map(|(key, _)| key.rsplit([' ', ')']).next()).filter(|name| is_word(name)).collect()
 }
 
+/// True for a line that defines something itself.
+pub(super) fn is_definition(line: &str) -> bool {
+    definitions(line.trim()).next().is_some()
+}
+
 /// What is defined up to its arguments (`def one`, `func (c *C) Inc`), and its line.
 fn definitions(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| {
@@ -91,19 +96,10 @@ struct Block<'t> {
 /// `before`. `None` when it is a whole file by itself, or when it is not sure what belongs where.
 pub(super) fn merge(before: &str, after: &str) -> Option<String> {
     let (old, new) = (parse(before), parse(after));
-    let names = |blocks: &[Block<'_>]| -> Option<Vec<String>> {
-        let mut seen = HashSet::new();
-        let all: Vec<&str> = blocks.iter().filter_map(|block| block.name).collect();
-        all.iter().all(|name| seen.insert(*name)).then(|| all.iter().map(|&name| name.to_owned()).collect())
-    };
-    let (old_names, new_names) = (names(&old)?, names(&new)?);
-    let lacks_some = old_names.iter().any(|name| !new_names.contains(name));
-    let is_odd = |block: &Block<'_>| {
-        let text = block.lines.join("\n");
-        ["\"\"\"", "'''"].iter().any(|mark| text.matches(mark).count() % 2 == 1)
-    };
-    if new_names.is_empty() || !lacks_some || before.contains(['\u{feff}', '\r']) || old.iter().chain(&new).any(is_odd)
-    {
+    let (old_names, new_names) = (unique_names(&old)?, unique_names(&new)?);
+    let is_part = !new_names.is_empty() && !old_names.is_subset(&new_names);
+    let splits_text = old.iter().chain(&new).any(Block::splits_text);
+    if !is_part || splits_text || before.contains(['\u{feff}', '\r']) {
         return None;
     }
     let members: HashSet<&str> =
@@ -126,6 +122,23 @@ pub(super) fn merge(before: &str, after: &str) -> Option<String> {
         }
     }
     let gap = old.iter().map(|block| block.blank).max().unwrap_or_default().clamp(1, 2);
+    add_functions(&mut merged, added, gap);
+    add_imports(&mut merged, statements, gap)?;
+    let mut text = merged.iter().flat_map(Block::text).collect::<Vec<_>>().join("\n");
+    if before.ends_with('\n') && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Some(text)
+}
+
+/// The names of the functions and classes; `None` when one is there twice.
+fn unique_names<'t>(blocks: &[Block<'t>]) -> Option<HashSet<&'t str>> {
+    let mut seen = HashSet::new();
+    blocks.iter().filter_map(|block| block.name).all(|name| seen.insert(name)).then_some(seen)
+}
+
+/// Puts new functions at the end, above what runs when the file is run.
+fn add_functions<'t>(merged: &mut Vec<Block<'t>>, added: Vec<Block<'t>>, gap: usize) {
     let main = merged.iter().position(|block| block.lines.first().is_some_and(|line| line.starts_with("if __name__")));
     let at = main.unwrap_or(merged.len());
     if !added.is_empty()
@@ -133,31 +146,24 @@ pub(super) fn merge(before: &str, after: &str) -> Option<String> {
     {
         last.blank = last.blank.max(gap);
     }
-    let end = merged.len();
-    for (index, mut block) in added.into_iter().enumerate() {
-        block.blank = gap;
-        merged.insert(at + index, block);
-    }
-    if at == end
+    merged.splice(at..at, added.into_iter().map(|block| Block { blank: gap, ..block }));
+    if main.is_none()
         && let Some(last) = merged.last_mut()
     {
         last.blank = 0;
     }
-    if !statements.is_empty() {
-        let first =
-            merged.iter().position(is_import).or_else(|| merged.iter().position(|block| block.name.is_some()))?;
-        let before_function = merged[first].name.is_some();
-        let last = statements.len() - 1;
-        for (index, mut block) in statements.into_iter().enumerate() {
-            block.blank = if before_function && index == last { gap } else { 0 };
-            merged.insert(first + index, block);
-        }
+}
+
+/// Puts imports above those that are there, else above the first function. `None` when neither is there.
+fn add_imports<'t>(merged: &mut Vec<Block<'t>>, mut imports: Vec<Block<'t>>, gap: usize) -> Option<()> {
+    let Some(last) = imports.len().checked_sub(1) else { return Some(()) };
+    let of_function = || merged.iter().position(|block| block.name.is_some());
+    let first = merged.iter().position(is_import).or_else(of_function)?;
+    for (index, import) in imports.iter_mut().enumerate() {
+        import.blank = if merged[first].name.is_some() && index == last { gap } else { 0 };
     }
-    let mut text = merged.iter().flat_map(Block::text).collect::<Vec<_>>().join("\n");
-    if before.ends_with('\n') && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Some(text)
+    merged.splice(first..first, imports);
+    Some(())
 }
 
 /// The first lines of the functions in `after`.
@@ -188,6 +194,12 @@ fn is_import(block: &Block<'_>) -> bool {
 }
 
 impl<'t> Block<'t> {
+    /// True when a text of several lines begins in it and does not end, or the other way round.
+    fn splits_text(&self) -> bool {
+        let text = self.lines.join("\n");
+        ["\"\"\"", "'''"].iter().any(|mark| text.matches(mark).count() % 2 == 1)
+    }
+
     fn text(&self) -> Vec<&'t str> {
         let blank = std::iter::repeat_n("", self.blank);
         self.lead.iter().copied().chain(self.lines.iter().copied()).chain(blank).collect()

@@ -13,13 +13,13 @@ mod lead;
 mod matching;
 mod place;
 mod read;
+mod refused;
 mod remarks;
 mod search;
 mod text;
 mod walk;
 mod write;
 
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +28,8 @@ use iudex_exec::Confinement;
 use iudex_model::ToolSpec;
 use serde_json::{Map, Value};
 
-use self::place::Place;
+use self::place::{Place, Resolved};
+use self::refused::Refused;
 
 /// What tools work on and within which bounds.
 #[derive(Debug, Clone)]
@@ -57,8 +58,7 @@ pub struct ToolBox {
     settings: ToolSettings,
     place: Place,
     specs: Vec<ToolSpec>,
-    /// The last change that has to be sent again if it is meant.
-    refused_write: RefCell<Option<Map<String, Value>>>,
+    refused: Refused,
 }
 
 /// What a tool answers.
@@ -90,12 +90,6 @@ impl ToolResult {
     }
 }
 
-/// Names that are gone and whose uses are looked for after one change.
-const MOST_NAMES_GONE: usize = 3;
-
-/// Places that are named of each.
-const MOST_USES: usize = 5;
-
 /// The longest line that shows what a call works on, in characters.
 const SUBJECT_CHARACTERS: usize = 100;
 
@@ -110,7 +104,7 @@ impl ToolBox {
             hidden: real(&settings.confinement.hidden),
         };
         let specs = vec![read::spec(), write::spec(), edit::spec(), bash::spec(), search::spec()];
-        Self { settings, place, specs, refused_write: RefCell::default() }
+        Self { settings, place, specs, refused: Refused::default() }
     }
 
     /// The directory that the tools work on.
@@ -125,7 +119,7 @@ impl ToolBox {
 
     /// A pass begins: nothing that was refused before counts as sent again.
     pub fn begin_pass(&self) {
-        self.refused_write.replace(None);
+        self.refused.forget();
     }
 
     /// The tools as a model sees them. Byte-stable.
@@ -147,77 +141,46 @@ impl ToolBox {
 
     /// Runs a call whose arguments fit the schema.
     pub async fn call(&self, tool: &str, arguments: &Map<String, Value>, on_line: &mut dyn FnMut(&str)) -> ToolResult {
-        let before = if matches!(tool, "write" | "edit") { self.text_before(arguments) } else { None };
-        let test = before.as_ref().filter(|_| self.settings.writes_in_parts).and_then(|(path, _)| self.test_at(path));
+        let target = self.target_of_change(tool, arguments);
+        let before = target.as_ref().map(|target| remarks::text_of(target).unwrap_or_default());
+        let in_parts = self.settings.writes_in_parts.then_some(&self.refused);
+        let refusal = target.as_ref().and_then(|target| self.refuse_test(target, arguments));
         let outcome = match tool {
-            "write" | "edit" if test.is_some() && !self.is_sent_again(arguments) => {
-                self.refused_write.replace(Some(arguments.clone()));
-                Err(format!(
-                    "Nothing was written: {} is a test. Change the code that it tests. If the \
-                     task is to change this test, send the same call again.",
-                    test.unwrap_or_default()
-                ))
-            }
+            _ if refusal.is_some() => Err(refusal.unwrap_or_default()),
             "read" => read::run(&self.place, self.settings.result_bytes, arguments),
-            "write" => write::run(&self.place, self.settings.writes_in_parts.then_some(&self.refused_write), arguments),
+            "write" => write::run(&self.place, in_parts, arguments),
             "edit" => edit::run(&self.place, arguments),
             "bash" => bash::run(&self.settings, arguments, on_line).await,
             "search" => search::run(&self.place, self.settings.result_bytes, arguments).await,
             unknown => Err(format!("There is no tool {unknown:?}. The tools are: read, write, edit, bash, search.")),
         };
         let mut result = outcome.unwrap_or_else(ToolResult::error);
-        if let Some((path, before)) = before
-            && result.may_have_changed
-        {
-            self.remark(&mut result, &path, &before).await;
+        if let (Some(target), Some(before), true) = (target, before, result.may_have_changed) {
+            remarks::add(&mut result, &self.place, &target, &before).await;
         }
         result.text = bounded(result.text, self.settings.result_bytes);
         result
     }
 
-    /// The file that a call is about to change and its text; nothing where it cannot be read.
-    fn text_before(&self, arguments: &Map<String, Value>) -> Option<(PathBuf, String)> {
-        let path = arguments.get("path").and_then(Value::as_str)?;
-        let target = self.place.for_writing(path).ok()?;
-        let text = remarks::text_of(&target.path).unwrap_or_default();
-        Some((target.path, text))
+    /// The file that a call changes; nothing for other calls and where it may not be written.
+    fn target_of_change(&self, tool: &str, arguments: &Map<String, Value>) -> Option<Resolved> {
+        let path = arguments.get("path").and_then(Value::as_str).filter(|_| matches!(tool, "write" | "edit"))?;
+        self.place.for_writing(path).ok()
     }
 
-    /// The name of an existing test.
-    fn test_at(&self, path: &Path) -> Option<String> {
-        let name = path.strip_prefix(&self.place.work_dir).unwrap_or(path);
-        (remarks::is_test(name) && path.is_file()).then(|| name.display().to_string())
-    }
-
-    fn is_sent_again(&self, arguments: &Map<String, Value>) -> bool {
-        self.refused_write.borrow().as_ref() == Some(arguments)
-    }
-
-    /// Adds what is to be said about a change that was made.
-    async fn remark(&self, result: &mut ToolResult, path: &Path, before: &str) {
-        let Some(after) = remarks::text_of(path) else { return };
-        let told = &mut result.text;
-        if let Some(line) = remarks::placeholder(before, &after) {
-            told.push_str("\nIt holds a placeholder and no code yet: ");
-            told.push_str(&one_line(line, SUBJECT_CHARACTERS));
-            told.push_str("\nPut the code itself there.");
-            result.is_open = true;
+    /// Why a change of an existing test has to be sent again, unless it was.
+    fn refuse_test(&self, target: &Resolved, arguments: &Map<String, Value>) -> Option<String> {
+        let name = target.path.strip_prefix(&self.place.work_dir).unwrap_or(&target.path);
+        let is_guarded = self.settings.writes_in_parts && remarks::is_test(name) && target.path.is_file();
+        if !is_guarded || self.refused.is(arguments) {
+            return None;
         }
-        for name in remarks::names_gone(before, &after).into_iter().take(MOST_NAMES_GONE) {
-            let Ok(Some(uses)) = search::places(&self.place, &remarks::uses_of(&name), MOST_USES).await else {
-                continue;
-            };
-            let is_use = |line: &&str| !line.splitn(3, ':').nth(2).is_some_and(remarks::is_definition);
-            let uses = uses.lines().filter(is_use).collect::<Vec<_>>().join("\n");
-            if uses.is_empty() {
-                continue;
-            }
-            told.push_str("\n`");
-            told.push_str(&name);
-            told.push_str("` is defined no longer and still used at:\n");
-            told.push_str(&uses);
-            result.is_open = true;
-        }
+        self.refused.keep(arguments);
+        Some(format!(
+            "Nothing was written: {} is a test. Change the code that it tests. If the task is to change this test, send the \
+             same call again.",
+            name.display()
+        ))
     }
 
     /// A digest of names, sizes and times below the work directory (`.git` and ignored directories left out), to see

@@ -3,12 +3,20 @@
 //!
 //! Never: a judgement about the work. Each remark is a fact about files.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
-use super::blocks;
+use super::place::{Place, Resolved};
+use super::{SUBJECT_CHARACTERS, ToolResult, blocks, file, one_line, search};
 
 /// Larger files are not compared.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// Names that are gone and whose uses are looked for after one change.
+const MOST_NAMES_GONE: usize = 3;
+
+/// Places that are named of each.
+const MOST_USES: usize = 5;
 
 /// What models write where code should stand, in lower case.
 const PLACEHOLDERS: [&str; 7] = [
@@ -21,14 +29,33 @@ const PLACEHOLDERS: [&str; 7] = [
     "remaining code here",
 ];
 
-/// The text of a file before a change, when it can be compared.
-pub(super) fn text_of(path: &Path) -> Option<String> {
-    let metadata = std::fs::metadata(path).ok().filter(|metadata| metadata.is_file() && metadata.len() <= MOST_BYTES);
-    metadata.and_then(|_| std::fs::read_to_string(path).ok())
+/// The text of a file, when it can be compared.
+pub(super) fn text_of(target: &Resolved) -> Option<String> {
+    let bytes = file::read_all(target, MOST_BYTES).ok().flatten()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Adds what is to be said about a change that was made.
+pub(super) async fn add(result: &mut ToolResult, place: &Place, target: &Resolved, before: &str) {
+    let Some(after) = text_of(target) else { return };
+    if let Some(line) = placeholder(before, &after) {
+        let line = one_line(line, SUBJECT_CHARACTERS);
+        let _ = write!(result.text, "\nIt holds a placeholder and no code yet: {line}\nPut the code itself there.");
+        result.is_open = true;
+    }
+    for name in names_gone(before, &after).into_iter().take(MOST_NAMES_GONE) {
+        let Ok(found) = search::lines(place, &uses_of(&name), MOST_USES).await else { continue };
+        let is_definition = |line: &String| line.splitn(3, ':').nth(2).is_some_and(blocks::is_definition);
+        let uses: Vec<String> = found.into_iter().filter(|line| !is_definition(line)).collect();
+        if !uses.is_empty() {
+            let _ = write!(result.text, "\n`{name}` is defined no longer and still used at:\n{}", uses.join("\n"));
+            result.is_open = true;
+        }
+    }
 }
 
 /// The placeholder that is in `after` and was not in `before`, as it stands there.
-pub(super) fn placeholder<'t>(before: &str, after: &'t str) -> Option<&'t str> {
+fn placeholder<'t>(before: &str, after: &'t str) -> Option<&'t str> {
     let is_comment = |line: &str| ["#", "//", "/*", "--", "<!--"].iter().any(|mark| line.trim().starts_with(mark));
     let is_one = |line: &&str| {
         let line = line.to_lowercase();
@@ -48,7 +75,7 @@ pub(super) fn is_test(path: &Path) -> bool {
 }
 
 /// Names of functions and classes that `before` defines at the left edge and `after` does not.
-pub(super) fn names_gone(before: &str, after: &str) -> Vec<String> {
+fn names_gone(before: &str, after: &str) -> Vec<String> {
     let there = blocks::defined(after);
     let mut gone: Vec<String> =
         blocks::defined(before).into_iter().filter(|name| !there.contains(name)).map(str::to_owned).collect();
@@ -56,13 +83,8 @@ pub(super) fn names_gone(before: &str, after: &str) -> Vec<String> {
     gone
 }
 
-/// True for a line that defines something itself.
-pub(super) fn is_definition(line: &str) -> bool {
-    !blocks::lost(line.trim(), "").is_empty()
-}
-
 /// A pattern for places that call a name or import it.
-pub(super) fn uses_of(name: &str) -> String {
+fn uses_of(name: &str) -> String {
     format!(r"(?-i:(?:^|[^.\w]){name}\s*\(|\b(import|use|require)\b.*\b{name}\b)")
 }
 

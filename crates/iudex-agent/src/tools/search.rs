@@ -88,27 +88,27 @@ pub(super) async fn run(
     let query = build_query(&place.work_dir, &pattern, arguments::optional_text(arguments, "glob")?)?;
     let (literal, has_glob) = (query.literal, query.glob.is_some());
 
-    let stop = Arc::new(AtomicBool::new(false));
-    let _guard = StopOnDrop(Arc::clone(&stop));
-    let (reach, root) = (place.clone(), target.path.clone());
-    let hits = tokio::task::spawn_blocking(move || search(&reach, &root, &query, result_bytes / 2, &stop))
-        .await
-        .map_err(|error| format!("The search failed: {error}. Use bash with grep."))?;
+    let hits = find(place, &target.path, query, result_bytes / 2).await?;
     Ok(ToolResult::done(report(&hits, &pattern, &target.shown, literal, has_glob)))
 }
 
-/// The first lines that match, as `path:line: text`; `None` when there are none. For what the agent says by itself.
-pub(super) async fn places(place: &Place, pattern: &str, most: usize) -> Result<Option<String>, String> {
+/// The first lines that match, as `path:line: text`. For what the agent says by itself.
+pub(super) async fn lines(place: &Place, pattern: &str, most: usize) -> Result<Vec<String>, String> {
     const ROOM: usize = 4_000;
     let query = build_query(&place.work_dir, pattern, None)?;
+    let mut lines = find(place, &place.work_dir, query, ROOM).await?.lines;
+    lines.truncate(most);
+    Ok(lines)
+}
+
+/// Searches on a blocking thread; stops when this future is dropped.
+async fn find(place: &Place, root: &Path, query: Query, bytes: usize) -> Result<Hits, String> {
     let stop = Arc::new(AtomicBool::new(false));
     let _guard = StopOnDrop(Arc::clone(&stop));
-    let reach = place.clone();
-    let hits = tokio::task::spawn_blocking(move || search(&reach, &reach.work_dir, &query, ROOM, &stop))
+    let (reach, root) = (place.clone(), root.to_owned());
+    tokio::task::spawn_blocking(move || search(&reach, &root, &query, bytes, &stop))
         .await
-        .map_err(|error| format!("the search failed: {error}"))?;
-    let lines: Vec<String> = hits.lines.into_iter().take(most).collect();
-    Ok((!lines.is_empty()).then(|| lines.join("\n")))
+        .map_err(|error| format!("The search failed: {error}. Use bash with grep."))
 }
 
 fn build_query(work_dir: &Path, pattern: &str, glob: Option<&str>) -> Result<Query, String> {

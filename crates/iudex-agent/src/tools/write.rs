@@ -1,6 +1,6 @@
 //! `write`: creates or replaces a whole file. Keeps mode, byte order mark and CRLF of the file that it replaces.
 
-use std::cell::RefCell;
+use std::borrow::Cow;
 
 use iudex_model::ToolSpec;
 use serde_json::{Map, Value, json};
@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::blocks;
 use super::file::{self, Found};
 use super::place::{Place, Resolved};
+use super::refused::Refused;
 use super::text::{Document, Encoding};
 use super::{ToolResult, arguments, count};
 
@@ -27,25 +28,25 @@ pub(super) fn spec() -> ToolSpec {
 }
 
 /// With `in_parts` a write by which the file would lose functions replaces those that it has and leaves the others. Where
-/// it is not sure what belongs where, it is refused, and done only when it is sent again as it was; `in_parts` keeps the
-/// last one that was refused.
+/// it is not sure what belongs where, it is refused, and done only when it is sent again as it was.
 pub(super) fn run(
     place: &Place,
-    in_parts: Option<&RefCell<Option<Map<String, Value>>>>,
+    in_parts: Option<&Refused>,
     arguments: &Map<String, Value>,
 ) -> Result<ToolResult, String> {
     let target = place.for_writing(arguments::text(arguments, "path")?)?;
     let given = arguments::text(arguments, "content")?;
     let inner = without_fence(&target.shown, given);
     let content = inner.as_deref().unwrap_or(given);
+    let before = look(&target)?;
     let part = match in_parts {
         Some(refused) => {
-            let again = refused.replace(None).is_some_and(|last| last == *arguments);
-            part_of(&target, content, again).inspect_err(|_| *refused.borrow_mut() = Some(arguments.clone()))?
+            let again = refused.take(arguments);
+            part_of(&before, &target, content, again).inspect_err(|_| refused.keep(arguments))?
         }
         None => None,
     };
-    let mut result = put(place, &target, part.as_deref().unwrap_or(content))?;
+    let mut result = put_over(&before, place, &target, part.as_deref().unwrap_or(content))?;
     if part.is_some() && result.may_have_changed {
         // What stays is not named: a small model writes it into the file as a comment.
         result.text = format!(
@@ -61,14 +62,13 @@ pub(super) fn run(
 }
 
 /// The file with the content in its place, when the content is only a part of it.
-fn part_of(target: &Resolved, content: &str, again: bool) -> Result<Option<String>, String> {
-    let before = file::read_all(target, MOST_LOOKED_AT).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-    let Some(before) = before else { return Ok(None) };
+fn part_of(before: &Before, target: &Resolved, content: &str, again: bool) -> Result<Option<String>, String> {
+    let Some(before) = before.text() else { return Ok(None) };
     let is_python = target.path.extension().is_some_and(|ending| ending == "py");
     let is_crlf = before.contains("\r\n") && !before.replace("\r\n", "").contains('\n');
-    let text = if is_crlf { before.replace("\r\n", "\n") } else { before.clone() };
+    let text = if is_crlf { Cow::Owned(before.replace("\r\n", "\n")) } else { Cow::Borrowed(before) };
     let merged = if is_python && !content.contains('\r') { blocks::merge(&text, content) } else { None };
-    let lost = blocks::lost(&before, content);
+    let lost = blocks::lost(before, content);
     if merged.is_some() || lost.is_empty() || again {
         return Ok(merged);
     }
@@ -98,33 +98,57 @@ fn without_fence(path: &str, content: &str) -> Option<String> {
     (is_opening && !may_hold_fences && !inner.contains("```")).then(|| inner.to_owned())
 }
 
+/// What a write finds.
+enum Before {
+    Nothing,
+    /// The content of a file, unless it is too large for a look.
+    File(Option<Vec<u8>>),
+}
+
+impl Before {
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::File(bytes) => bytes.as_deref(),
+            Self::Nothing => None,
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.bytes().and_then(|bytes| str::from_utf8(bytes).ok())
+    }
+}
+
+fn look(target: &Resolved) -> Result<Before, String> {
+    match file::look(target)? {
+        Found::Directory => Err(format!("{} is a directory. Give the path of a file in it.", target.shown)),
+        Found::Nothing => Ok(Before::Nothing),
+        Found::File(_) => Ok(Before::File(file::read_all(target, MOST_LOOKED_AT)?)),
+    }
+}
+
 /// Makes `content` the whole content of a file.
 pub(super) fn put(place: &Place, target: &Resolved, content: &str) -> Result<ToolResult, String> {
-    let lines = count(content.lines().count(), "line");
-    let (before, verb) = match file::look(target)? {
-        Found::Directory => return Err(format!("{} is a directory. Give the path of a file in it.", target.shown)),
-        Found::Nothing => (None, "Created"),
-        Found::File(_) => (file::read_all(target, MOST_LOOKED_AT)?, "Replaced"),
-    };
-    let (bytes, note) = match before.as_deref() {
+    put_over(&look(target)?, place, target, content)
+}
+
+fn put_over(before: &Before, place: &Place, target: &Resolved, content: &str) -> Result<ToolResult, String> {
+    let (bytes, note) = match before.bytes() {
         Some(before) => as_before(before, content),
         None => (content.as_bytes().to_vec(), ""),
     };
-    if before.as_ref() == Some(&bytes) {
+    if before.bytes() == Some(&bytes) {
         return Ok(ToolResult::done(format!("{} already has this content; nothing was changed.", target.shown)));
     }
     file::replace(place, target, &bytes)?;
+    let verb = if matches!(before, Before::Nothing) { "Created" } else { "Replaced" };
+    let lines = count(content.lines().count(), "line");
     let mut told = format!("{verb} {} ({lines}).{note}", target.shown);
-    let lost = before.as_deref().map(|before| lost(before, content)).unwrap_or_default();
+    let lost = before.text().map(|before| blocks::lost(before, content)).unwrap_or_default();
     if !lost.is_empty() {
         told.push_str(" No longer in it: ");
         told.push_str(&lost.join(", "));
     }
     Ok(ToolResult::changed(told))
-}
-
-fn lost(before: &[u8], content: &str) -> Vec<String> {
-    str::from_utf8(before).map(|before| blocks::lost(before, content)).unwrap_or_default()
 }
 
 /// The content with mark, encoding and line endings of what it replaces, and what is to be said about its encoding.
